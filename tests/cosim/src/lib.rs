@@ -1,0 +1,1 @@
+//! What the co-simulation tests share: captures, and where they come from.

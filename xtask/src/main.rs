@@ -1,0 +1,3 @@
+//! Every developer command of Ferronic.
+
+fn main() {}
