@@ -1,0 +1,74 @@
+//! The seam between the driver and the world: one PCI function.
+//!
+//! Everything above this module (virtio, queues, the device) talks to the card only through
+//! [`PciFunction`], [`RegisterIo`], [`Interrupts`] and [`DmaRegion`], and does not know whether a
+//! simulator in the same process, a vfio-user server or the kernel stands behind them.
+
+mod dma;
+mod error;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use dma::{DMA_PAGE, DmaMemory, DmaRegion};
+pub use error::PciError;
+
+/// Access to one memory BAR, a register at a time.
+///
+/// Each call is one access of exactly that width. Writes may be posted: they can return before
+/// the device has seen them, but no later access of the same function overtakes them.
+pub trait RegisterIo: Send + Sync {
+    /// Size of the BAR in bytes.
+    fn len(&self) -> u64;
+    /// True if the BAR has no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Reads one byte.
+    fn read8(&self, offset: u64) -> Result<u8, PciError>;
+    /// Reads an aligned 16-bit register.
+    fn read16(&self, offset: u64) -> Result<u16, PciError>;
+    /// Reads an aligned 32-bit register.
+    fn read32(&self, offset: u64) -> Result<u32, PciError>;
+    /// Reads an aligned 64-bit register.
+    fn read64(&self, offset: u64) -> Result<u64, PciError>;
+    /// Writes one byte.
+    fn write8(&self, offset: u64, value: u8) -> Result<(), PciError>;
+    /// Writes an aligned 16-bit register.
+    fn write16(&self, offset: u64, value: u16) -> Result<(), PciError>;
+    /// Writes an aligned 32-bit register.
+    fn write32(&self, offset: u64, value: u32) -> Result<(), PciError>;
+    /// Writes an aligned 64-bit register.
+    fn write64(&self, offset: u64, value: u64) -> Result<(), PciError>;
+}
+
+/// The MSI-X vectors of a function, enabled.
+///
+/// Dropping the value disables them.
+pub trait Interrupts: Send {
+    /// Number of vectors that were enabled.
+    fn count(&self) -> u16;
+    /// Waits until a vector fires and consumes it; `None` if none did within `timeout`.
+    ///
+    /// A vector that fired several times since it was last reported is reported at least once.
+    /// Over a simulator `timeout` is simulated time.
+    fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError>;
+}
+
+/// One PCI function, as a backend offers it.
+pub trait PciFunction: Send + Sync {
+    /// Reads `buf.len()` bytes of configuration space.
+    fn config_read(&self, offset: u16, buf: &mut [u8]) -> Result<(), PciError>;
+    /// Writes `data` to configuration space.
+    fn config_write(&self, offset: u16, data: &[u8]) -> Result<(), PciError>;
+    /// The registers of memory BAR `index` (0 to 5; a 64-bit BAR goes by its lower index).
+    fn bar(&self, index: u8) -> Result<Arc<dyn RegisterIo>, PciError>;
+    /// Allocates zeroed memory that the device can reach; `len` is rounded up to whole pages.
+    fn dma_alloc(&self, len: usize) -> Result<DmaRegion, PciError>;
+    /// Enables MSI-X vectors `0..count`. The device's MSI-X table is programmed by the backend.
+    fn enable_interrupts(&self, count: u16) -> Result<Box<dyn Interrupts>, PciError>;
+    /// Function level reset. BAR and bus-master settings are those of a fresh open afterwards.
+    fn reset(&self) -> Result<(), PciError>;
+    /// Gives a single-threaded simulator time to run; real devices do nothing.
+    fn poll(&self) {}
+}
