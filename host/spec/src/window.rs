@@ -1,0 +1,399 @@
+//! The registers of Ferronic's own window: offsets in bytes from its base, and fields.
+//!
+//! Made from rtl/regs/ferronic_window.rdl by `cargo xtask regs`: change that file, not this one.
+
+/// A field of a 32-bit register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Position of the lowest bit.
+    pub lsb: u32,
+    /// Number of bits.
+    pub width: u32,
+}
+
+impl Field {
+    /// The bits of the register that belong to the field.
+    pub const fn mask(self) -> u32 {
+        (u32::MAX >> (32 - self.width)) << self.lsb
+    }
+
+    /// The field's value in `register`.
+    pub const fn get(self, register: u32) -> u32 {
+        (register & self.mask()) >> self.lsb
+    }
+
+    /// `register` with the field set to `value`; bits that do not fit are lost.
+    pub const fn set(self, register: u32, value: u32) -> u32 {
+        (register & !self.mask()) | ((value << self.lsb) & self.mask())
+    }
+}
+
+/// What software may do with a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads only; writes are ignored.
+    ReadOnly,
+    /// Writes only; reads as 0.
+    WriteOnly,
+    /// Reads and writes.
+    ReadWrite,
+}
+
+/// What the description says about one register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// Its name in the reference.
+    pub name: &'static str,
+    /// Byte offset from the base of the window.
+    pub offset: u64,
+    /// What software may do with it.
+    pub access: Access,
+    /// Its value after reset, if that does not depend on how the card was built.
+    pub reset: Option<u32>,
+}
+
+/// Where the window is in BAR0 of this card. Software takes the place from the DVSEC.
+pub const BASE: u64 = 0x8000;
+/// Size of the window in bytes.
+pub const BYTES: u64 = 0x8000;
+
+/// First word of the UUID f3770a1c-5e0d-4c1b-9a55-fe01f3770a1c: its first four bytes, the first of
+/// them in bits 31:24. The DVSEC carries the same UUID.
+pub const UUID0: u64 = 0x000;
+
+/// Second word of the UUID.
+pub const UUID1: u64 = 0x004;
+
+/// Third word of the UUID.
+pub const UUID2: u64 = 0x008;
+
+/// Fourth word of the UUID.
+pub const UUID3: u64 = 0x00c;
+
+/// Version of this window. Software refuses a major version that it does not know, and may use a
+/// minor version later than its own.
+pub const VERSION: u64 = 0x010;
+/// Field of [`VERSION`]. Changes when something is added.
+pub const VERSION_MINOR: Field = Field { lsb: 0, width: 16 };
+/// Field of [`VERSION`]. Changes when something is taken away or means something else.
+pub const VERSION_MAJOR: Field = Field { lsb: 16, width: 16 };
+
+/// What this card has of what the window can describe. A bit that is 0 means that the registers
+/// named with it read 0 and ignore writes.
+pub const FEATURES: u64 = 0x014;
+/// Field of [`FEATURES`]. Per-queue counters: SNAPSHOT, SNAP_QUEUE and SNAP_PACKETS to
+/// SNAP_INTERRUPTS.
+pub const FEATURES_QUEUE_COUNTERS: Field = Field { lsb: 0, width: 1 };
+/// Field of [`FEATURES`]. Time base: TIME_LO and TIME_HI.
+pub const FEATURES_TIME_BASE: Field = Field { lsb: 1, width: 1 };
+/// Field of [`FEATURES`]. PAIRS_IN_USE.
+pub const FEATURES_PAIRS_IN_USE: Field = Field { lsb: 2, width: 1 };
+
+/// How the card was built.
+pub const CAPS: u64 = 0x018;
+/// Field of [`CAPS`]. Queue pairs, 1 to 64. Virtqueue 2i receives and 2i+1 transmits for pair i.
+/// Unit: pairs.
+pub const CAPS_QUEUE_PAIRS: Field = Field { lsb: 0, width: 8 };
+/// Field of [`CAPS`]. Width of the data path: 8, 16, 32 or 64. Unit: bytes.
+pub const CAPS_DATA_BYTES: Field = Field { lsb: 8, width: 8 };
+
+/// Frequency of the time base and of the data path. Unit: Hz.
+pub const CLOCK_HZ: u64 = 0x01c;
+
+/// Time base as of the last write to SNAPSHOT, bits 31:0: clock cycles since power-up, never reset.
+/// Unit: cycles.
+pub const TIME_LO: u64 = 0x020;
+
+/// Time base as of the last write to SNAPSHOT, bits 63:32. Unit: cycles.
+pub const TIME_HI: u64 = 0x024;
+
+/// A write copies the counters of one virtqueue, the device counters and the time base, all in one
+/// cycle, into the registers that say so. Reads 0.
+pub const SNAPSHOT: u64 = 0x028;
+/// Field of [`SNAPSHOT`]. Virtqueue, 0 to 2 * queue_pairs - 1; for a larger one the per-queue
+/// registers read 0 afterwards.
+pub const SNAPSHOT_QUEUE: Field = Field { lsb: 0, width: 7 };
+
+/// Queue pairs that receive. Frames are spread over pairs 0 to value - 1 by a hash of the flow;
+/// transmission may use every pair. Reset, FLR and virtio reset restore 1.
+pub const PAIRS_IN_USE: u64 = 0x02c;
+/// Field of [`PAIRS_IN_USE`]. 1 to queue_pairs; a write of another value is ignored. Unit: pairs.
+pub const PAIRS_IN_USE_PAIRS: Field = Field { lsb: 0, width: 7 };
+
+/// Whose counters SNAP_PACKETS to SNAP_INTERRUPTS are.
+pub const SNAP_QUEUE: u64 = 0x030;
+/// Field of [`SNAP_QUEUE`]. Virtqueue of the last snapshot.
+pub const SNAP_QUEUE_QUEUE: Field = Field { lsb: 0, width: 7 };
+
+/// Frames received into, or sent from, the virtqueue of the snapshot, bits 31:0. Dropped frames are
+/// not in it. Unit: frames.
+pub const SNAP_PACKETS_LO: u64 = 0x040;
+
+/// Frames of the virtqueue, bits 63:32. Unit: frames.
+pub const SNAP_PACKETS_HI: u64 = 0x044;
+
+/// Bytes of those frames, without virtio header and FCS, bits 31:0. Unit: bytes.
+pub const SNAP_BYTES_LO: u64 = 0x048;
+
+/// Bytes of those frames, bits 63:32. Unit: bytes.
+pub const SNAP_BYTES_HI: u64 = 0x04c;
+
+/// Time base at the last frame of the virtqueue, bits 31:0; 0 if there was none since reset. Unit:
+/// cycles.
+pub const SNAP_STAMP_LO: u64 = 0x050;
+
+/// Time base at the last frame of the virtqueue, bits 63:32. Unit: cycles.
+pub const SNAP_STAMP_HI: u64 = 0x054;
+
+/// Frames of this virtqueue that were dropped: on receive for want of a buffer, on transmit because
+/// the buffer was not a frame. Wraps. Unit: frames.
+pub const SNAP_DROPS: u64 = 0x058;
+
+/// Interrupts that this virtqueue asked for, masked ones included. Wraps. Unit: interrupts.
+pub const SNAP_INTERRUPTS: u64 = 0x05c;
+
+/// Received frames of less than 14 bytes, dropped. Unit: frames.
+pub const RX_SHORT: u64 = 0x080;
+
+/// Received frames of more than 9,216 bytes, or more than the MTU that is offered allows, dropped.
+/// Unit: frames.
+pub const RX_LONG: u64 = 0x084;
+
+/// Received frames that the MAC declared void, dropped. Unit: frames.
+pub const RX_ABORT: u64 = 0x088;
+
+/// Received frames dropped because their queue had no buffer, too small a buffer or was not
+/// enabled. Unit: frames.
+pub const RX_NO_BUFFER: u64 = 0x08c;
+
+/// Received frames dropped because the frame FIFO was full. Unit: frames.
+pub const RX_FIFO_FULL: u64 = 0x090;
+
+/// Transmit buffers that held no frame: shorter than header and 14 bytes, longer than header and
+/// 9,216 bytes, or with an offload that was not negotiated. Returned to the driver, not sent. Unit:
+/// frames.
+pub const TX_BAD_FRAME: u64 = 0x094;
+
+/// Completions for a tag that was not outstanding, or of a length or byte count that does not fit
+/// its request. Dropped. Unit: TLPs.
+pub const PCIE_UNEXPECTED_CPL: u64 = 0x098;
+
+/// Completions with a status other than successful: unsupported request or completer abort. Unit:
+/// TLPs.
+pub const PCIE_ERROR_CPL: u64 = 0x09c;
+
+/// Completions whose data was marked as poisoned. Unit: TLPs.
+pub const PCIE_POISONED: u64 = 0x0a0;
+
+/// Reads that were given up because a completion did not come in time. Unit: reads.
+pub const PCIE_TIMEOUT: u64 = 0x0a4;
+
+/// Requests to the card that it does not support: completed with an error if they expect a
+/// completion, else dropped. Unit: TLPs.
+pub const PCIE_UNSUPPORTED_REQ: u64 = 0x0a8;
+
+/// Faults in a ring or descriptor that stopped a virtqueue and set DEVICE_NEEDS_RESET. Unit:
+/// faults.
+pub const QUEUE_ERRORS: u64 = 0x0ac;
+
+/// Every register of the window, in order of offset.
+pub const REGISTERS: &[Register] = &[
+    Register {
+        name: "UUID0",
+        offset: UUID0,
+        access: Access::ReadOnly,
+        reset: Some(0xf3770a1c),
+    },
+    Register {
+        name: "UUID1",
+        offset: UUID1,
+        access: Access::ReadOnly,
+        reset: Some(0x5e0d4c1b),
+    },
+    Register {
+        name: "UUID2",
+        offset: UUID2,
+        access: Access::ReadOnly,
+        reset: Some(0x9a55fe01),
+    },
+    Register {
+        name: "UUID3",
+        offset: UUID3,
+        access: Access::ReadOnly,
+        reset: Some(0xf3770a1c),
+    },
+    Register {
+        name: "VERSION",
+        offset: VERSION,
+        access: Access::ReadOnly,
+        reset: Some(0x00000001),
+    },
+    Register {
+        name: "FEATURES",
+        offset: FEATURES,
+        access: Access::ReadOnly,
+        reset: Some(0x00000007),
+    },
+    Register {
+        name: "CAPS",
+        offset: CAPS,
+        access: Access::ReadOnly,
+        reset: None,
+    },
+    Register {
+        name: "CLOCK_HZ",
+        offset: CLOCK_HZ,
+        access: Access::ReadOnly,
+        reset: Some(0x07735940),
+    },
+    Register {
+        name: "TIME_LO",
+        offset: TIME_LO,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "TIME_HI",
+        offset: TIME_HI,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAPSHOT",
+        offset: SNAPSHOT,
+        access: Access::WriteOnly,
+        reset: None,
+    },
+    Register {
+        name: "PAIRS_IN_USE",
+        offset: PAIRS_IN_USE,
+        access: Access::ReadWrite,
+        reset: Some(0x00000001),
+    },
+    Register {
+        name: "SNAP_QUEUE",
+        offset: SNAP_QUEUE,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_PACKETS_LO",
+        offset: SNAP_PACKETS_LO,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_PACKETS_HI",
+        offset: SNAP_PACKETS_HI,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_BYTES_LO",
+        offset: SNAP_BYTES_LO,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_BYTES_HI",
+        offset: SNAP_BYTES_HI,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_STAMP_LO",
+        offset: SNAP_STAMP_LO,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_STAMP_HI",
+        offset: SNAP_STAMP_HI,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_DROPS",
+        offset: SNAP_DROPS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "SNAP_INTERRUPTS",
+        offset: SNAP_INTERRUPTS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "RX_SHORT",
+        offset: RX_SHORT,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "RX_LONG",
+        offset: RX_LONG,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "RX_ABORT",
+        offset: RX_ABORT,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "RX_NO_BUFFER",
+        offset: RX_NO_BUFFER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "RX_FIFO_FULL",
+        offset: RX_FIFO_FULL,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "TX_BAD_FRAME",
+        offset: TX_BAD_FRAME,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "PCIE_UNEXPECTED_CPL",
+        offset: PCIE_UNEXPECTED_CPL,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "PCIE_ERROR_CPL",
+        offset: PCIE_ERROR_CPL,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "PCIE_POISONED",
+        offset: PCIE_POISONED,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "PCIE_TIMEOUT",
+        offset: PCIE_TIMEOUT,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "PCIE_UNSUPPORTED_REQ",
+        offset: PCIE_UNSUPPORTED_REQ,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "QUEUE_ERRORS",
+        offset: QUEUE_ERRORS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+];
