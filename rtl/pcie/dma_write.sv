@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Writes bytes of the receive frame RAM to host memory as posted TLPs, cut at `max_payload_i` and
+// at 4 KiB, any byte alignment on both sides.
+//
+// The RAM is read from the byte that becomes byte 0 of the first DW, each lane at a word address of
+// its own, and one rotator brings it to lane 0. Latency six cycles from command to first beat;
+// throughput one beat a cycle without a bubble between TLPs or commands of at least two beats.
+//
+// `halt_i`: the TLPs already cut are sent, everything else is swallowed, `done_o` comes all the
+// same and in order. The RAM must hold its read data while `ram_re_o` is low.
+`include "ferronic_assert.svh"
+module dma_write
+  import ferronic_pkg::*;
+  import pcie_pkg::*;
+#(
+  parameter int unsigned DataW = 64,
+  localparam int unsigned Lanes = DataW / 8,
+  localparam int unsigned LaneW = $clog2(Lanes),
+  localparam int unsigned WordW = 16 - LaneW
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  input  logic             halt_i,
+  output logic             idle_o,
+  input  logic [12:0]      max_payload_i,
+
+  input  logic             cmd_valid_i,
+  output logic             cmd_ready_o,
+  input  dma_wr_cmd_t      cmd_i,
+  output logic             done_o,
+
+  output logic             ram_re_o,
+  output logic [WordW-1:0] ram_raddr_o,
+  output logic [Lanes-1:0] ram_rinc_o,
+  input  logic [DataW-1:0] ram_rdata_i,
+
+  output logic             tlp_valid_o,
+  input  logic             tlp_ready_i,
+  output logic             tlp_sop_o,
+  output logic             tlp_eop_o,
+  output mem_req_t         tlp_req_o,
+  output logic [DataW-1:0] tlp_data_o
+);
+  if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
+    $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
+  end
+
+  // ---------------------------------------------------------------- pieces of one TLP each
+  logic        pc_valid, pc_ready, pc_last, pc_void, split_idle;
+  logic [63:0] pc_addr;
+  logic [12:0] pc_len;
+  logic [15:0] pc_ptr;
+  logic        unused_user;
+
+  dma_split #(.UserW(1)) u_split (
+    .clk_i,
+    .rst_ni,
+    .void_i      (halt_i),
+    .max_bytes_i (max_payload_i),
+    .in_valid_i  (cmd_valid_i),
+    .in_ready_o  (cmd_ready_o),
+    .in_addr_i   (cmd_i.addr),
+    .in_len_i    (cmd_i.len),
+    .in_ptr_i    (cmd_i.ptr),
+    .in_user_i   (1'b0),
+    .out_valid_o (pc_valid),
+    .out_ready_i (pc_ready),
+    .out_addr_o  (pc_addr),
+    .out_len_o   (pc_len),
+    .out_ptr_o   (pc_ptr),
+    .out_user_o  (unused_user),
+    .out_last_o  (pc_last),
+    .out_void_o  (pc_void),
+    .idle_o      (split_idle)
+  );
+
+  // Payload as it lies in the TLP: whole DWs from the DW of the first byte on.
+  wire [15:0] pc_dws   = dw_count(pc_addr[1:0], {3'b0, pc_len});
+  wire [15:0] pc_beats = (pc_dws + 16'(Lanes / 4 - 1)) >> (LaneW - 2);
+  wire [15:0] pc_start = pc_ptr - {14'b0, pc_addr[1:0]};
+
+  mem_req_t pc_req;
+  always_comb begin
+    pc_req.addr     = pc_addr[63:2];
+    pc_req.dw_len   = pc_dws[9:0];
+    pc_req.first_be = first_be(pc_addr[1:0], {3'b0, pc_len});
+    pc_req.last_be  = (pc_dws == 16'd1) ? 4'b0 : last_be(pc_addr[1:0], pc_len[1:0]);
+  end
+
+  // ---------------------------------------------------------------- R: beats to read
+  logic             r_valid_q, r_sop_q, r_void_q, r_last_q;
+  logic [9:0]       r_beats_q;   // left, this one included
+  logic [WordW-1:0] r_word_q;
+  logic [LaneW-1:0] r_off_q;
+  mem_req_t         r_req_q;
+
+  wire r_adv, d_adv, e_adv;
+  wire r_eop = r_void_q || (r_beats_q == 10'd1);
+  assign pc_ready = !r_valid_q || (r_adv && r_eop);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) r_valid_q <= 1'b0;
+    else if (pc_ready) r_valid_q <= pc_valid;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (pc_ready) begin
+      r_sop_q   <= 1'b1;
+      r_void_q  <= pc_void;
+      r_last_q  <= pc_last;
+      r_beats_q <= pc_beats[9:0];
+      r_word_q  <= pc_start[15:LaneW];
+      r_off_q   <= pc_start[LaneW-1:0];
+      r_req_q   <= pc_req;
+    end else if (r_adv) begin
+      r_sop_q   <= 1'b0;
+      r_beats_q <= r_beats_q - 10'd1;
+      r_word_q  <= r_word_q + 1'b1;
+    end
+  end
+
+  assign ram_re_o    = r_valid_q && r_adv;
+  assign ram_raddr_o = r_word_q;
+  for (genvar l = 0; l < int'(Lanes); l++) begin : g_inc
+    assign ram_rinc_o[l] = ({1'b0, LaneW'(l)} < {1'b0, r_off_q});
+  end
+
+  // ---------------------------------------------------------------- D: RAM data, rotated
+  logic             d_valid_q, d_sop_q, d_eop_q, d_void_q, d_last_q;
+  logic [LaneW-1:0] d_rot_q;
+  mem_req_t         d_req_q;
+  logic [DataW-1:0] d_rotated;
+
+  byte_rotate #(.DataW(DataW)) u_rotate (
+    .amount_i(d_rot_q),
+    .data_i  (ram_rdata_i),
+    .data_o  (d_rotated)
+  );
+
+  // ---------------------------------------------------------------- E: out
+  logic             e_valid_q, e_sop_q, e_eop_q, e_void_q, e_last_q;
+  mem_req_t         e_req_q;
+  logic [DataW-1:0] e_data_q;
+
+  assign e_adv = !e_valid_q || e_void_q || tlp_ready_i;
+  assign d_adv = !d_valid_q || e_adv;
+  assign r_adv = d_adv;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      d_valid_q <= 1'b0;
+      e_valid_q <= 1'b0;
+    end else begin
+      if (d_adv) d_valid_q <= r_valid_q;
+      if (e_adv) e_valid_q <= d_valid_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (d_adv) begin
+      d_sop_q  <= r_sop_q;
+      d_eop_q  <= r_eop;
+      d_void_q <= r_void_q;
+      d_last_q <= r_last_q;
+      d_rot_q  <= -r_off_q;
+      d_req_q  <= r_req_q;
+    end
+    if (e_adv) begin
+      e_sop_q  <= d_sop_q;
+      e_eop_q  <= d_eop_q;
+      e_void_q <= d_void_q;
+      e_last_q <= d_last_q;
+      e_req_q  <= d_req_q;
+      e_data_q <= d_rotated;
+    end
+  end
+
+  assign tlp_valid_o = e_valid_q && !e_void_q;
+  assign tlp_sop_o   = e_sop_q;
+  assign tlp_eop_o   = e_eop_q;
+  assign tlp_req_o   = e_req_q;
+  assign tlp_data_o  = e_data_q;
+  assign done_o      = e_valid_q && e_eop_q && e_last_q && (e_void_q || tlp_ready_i);
+  assign idle_o      = split_idle && !r_valid_q && !d_valid_q && !e_valid_q;
+
+  // Only the low bits of the wide sums are needed: a TLP carries 4096 bytes at most.
+  logic unused;
+  assign unused = ^{pc_dws[15:10], pc_beats[15:10], unused_user};
+
+  `FERRONIC_ASSERT_STABLE(TlpStable, tlp_valid_o, tlp_ready_i,
+    ({tlp_sop_o, tlp_eop_o, tlp_req_o, tlp_data_o}), clk_i, rst_ni)
+endmodule
