@@ -7,8 +7,8 @@
 // its own, and one rotator brings it to lane 0. Latency six cycles from command to first beat;
 // throughput one beat a cycle without a bubble between TLPs or commands of at least two beats.
 //
-// `halt_i`: the TLPs already cut are sent, everything else is swallowed, `done_o` comes all the
-// same and in order. The RAM must hold its read data while `ram_re_o` is low.
+// `halt_i`: a TLP that has begun is sent, everything else is swallowed, `done_o` comes all the same
+// and in order. The RAM must hold its read data while `ram_re_o` is low.
 `include "ferronic_assert.svh"
 module dma_write
   import ferronic_pkg::*;
@@ -107,7 +107,7 @@ module dma_write
   always_ff @(posedge clk_i) begin
     if (pc_ready) begin
       r_sop_q   <= 1'b1;
-      r_void_q  <= pc_void;
+      r_void_q  <= pc_void || halt_i;
       r_last_q  <= pc_last;
       r_beats_q <= pc_beats[9:0];
       r_word_q  <= pc_start[15:LaneW];
