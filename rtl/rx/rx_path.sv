@@ -79,4 +79,91 @@ module rx_path
   output logic              drop_nobuf_o,    // no buffer was posted in time, or it was too small
   output logic              drop_other_o     // broken descriptor chain
 );
+  localparam int unsigned AddrW = $clog2(RamBytes / Lanes);
+
+  logic             beat_valid, beat_first;
+  logic [DataW-1:0] beat_data;
+  logic [15:0]      beat_len, hash;
+  logic             frame_valid, frame_ready, release_valid, patch_valid, patch_ready;
+  rx_frame_t        frame;
+  logic [15:0]      release_len, patch_ptr, patch_num_buffers;
+  logic [Lanes-1:0] ram_we, ram_winc;
+  logic [AddrW-1:0] ram_waddr;
+  logic [DataW-1:0] ram_wdata;
+  logic             fifo_idle, writer_idle;
+
+  rx_fifo #(.DataW(DataW), .RamBytes(RamBytes)) u_fifo (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .idle_o             (fifo_idle),
+    .lossless_i, .max_frame_i,
+    .rx_valid_i, .rx_ready_o, .rx_last_i, .rx_abort_i, .rx_bytes_i, .rx_data_i,
+    .beat_valid_o       (beat_valid),
+    .beat_first_o       (beat_first),
+    .beat_data_o        (beat_data),
+    .beat_len_o         (beat_len),
+    .hash_i             (hash),
+    .frame_valid_o      (frame_valid),
+    .frame_ready_i      (frame_ready),
+    .frame_o            (frame),
+    .release_valid_i    (release_valid),
+    .release_len_i      (release_len),
+    .patch_valid_i      (patch_valid),
+    .patch_ready_o      (patch_ready),
+    .patch_ptr_i        (patch_ptr),
+    .patch_num_buffers_i(patch_num_buffers),
+    .ram_we_o           (ram_we),
+    .ram_waddr_o        (ram_waddr),
+    .ram_winc_o         (ram_winc),
+    .ram_wdata_o        (ram_wdata),
+    .drop_short_o, .drop_long_o, .drop_abort_o, .drop_full_o
+  );
+
+  rx_steer #(.DataW(DataW)) u_steer (
+    .clk_i,
+    .beat_valid_i(beat_valid),
+    .beat_first_i(beat_first),
+    .beat_data_i (beat_data),
+    .len_i       (beat_len),
+    .hash_o      (hash)
+  );
+
+  lane_ram #(.DataW(DataW), .Bytes(RamBytes)) u_ram (
+    .clk_i,
+    .we_i   (ram_we),
+    .waddr_i(ram_waddr),
+    .winc_i (ram_winc),
+    .wdata_i(ram_wdata),
+    .re_i   (ram_re_i),
+    .raddr_i(ram_raddr_i[AddrW-1:0]),
+    .rinc_i (ram_rinc_i),
+    .rdata_o(ram_rdata_o)
+  );
+  if (AddrW < WordW) begin : g_wrap
+    logic unused; // addresses wrap at the size of the RAM
+    assign unused = ^ram_raddr_i[WordW-1:AddrW];
+  end
+
+  rx_writer #(.RxWaitCycles(RxWaitCycles)) u_writer (
+    .clk_i, .rst_ni, .fn_rst_i, .pause_i,
+    .idle_o             (writer_idle),
+    .stalled_o,
+    .pairs_in_use_i, .mrg_rxbuf_i, .driver_ok_i, .lossless_i,
+    .frame_valid_i      (frame_valid),
+    .frame_ready_o      (frame_ready),
+    .frame_i            (frame),
+    .release_valid_o    (release_valid),
+    .release_len_o      (release_len),
+    .patch_valid_o      (patch_valid),
+    .patch_ready_i      (patch_ready),
+    .patch_ptr_o        (patch_ptr),
+    .patch_num_buffers_o(patch_num_buffers),
+    .buf_req_valid_o, .buf_req_ready_i, .buf_req_q_o,
+    .seg_valid_i, .seg_ready_o, .seg_i,
+    .buf_commit_o, .buf_commit_q_o, .buf_rewind_o, .buf_rewind_q_o, .buf_avail_i,
+    .wr_cmd_valid_o, .wr_cmd_ready_i, .wr_cmd_o, .wr_done_i,
+    .used_valid_o, .used_ready_i, .used_o,
+    .event_o, .drop_nobuf_o, .drop_other_o
+  );
+
+  assign idle_o = writer_idle && (pause_i || fifo_idle);
 endmodule

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Store-and-forward FIFO of received frames. A frame lies in the receive RAM (outside) in a slot of
+// whole words: 12 bytes of virtio header (zero, num_buffers 1), then its bytes. Bad frames vanish:
+// the next frame is written over them.
+//
+// Byte b of a frame is at slot address 12 + b, so a beat is rotated by the constant 12 mod Lanes.
+// Throughput: one beat a cycle, and one (two at 64 bits) cycles a frame for the header, spent ahead
+// of the frame when the wire is quiet. Latency: three cycles from the last beat to `frame_valid_o`.
+//
+// Frames leave by `frame_*` in the order of arrival; the slot stays until `release_*`, in the same
+// order. `patch_*` sets num_buffers of a frame that left and was not released.
+//
+// Invariants: words of the slots in use + `free_q` = words of the RAM; a slot is never written
+// beyond `free_q`; at most `Frames` frames wait.
+`include "ferronic_assert.svh"
+module rx_fifo
+  import ferronic_pkg::*;
+#(
+  parameter int unsigned DataW = 64,
+  parameter int unsigned RamBytes = 16384,
+  parameter int unsigned Frames = 64,
+  localparam int unsigned Lanes = DataW / 8,
+  localparam int unsigned LaneW = $clog2(Lanes),
+  localparam int unsigned BytesW = LaneW + 1,
+  localparam int unsigned Words = RamBytes / Lanes,
+  localparam int unsigned AddrW = $clog2(Words)
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  input  logic              fn_rst_i,
+  output logic              idle_o,      // no frame is here, whole or in part
+
+  input  logic              lossless_i,
+  input  logic [15:0]       max_frame_i,
+
+  input  logic              rx_valid_i,
+  output logic              rx_ready_o,
+  input  logic              rx_last_i,
+  input  logic              rx_abort_i,
+  input  logic [BytesW-1:0] rx_bytes_i,
+  input  logic [DataW-1:0]  rx_data_i,
+
+  // Beats that are stored, for the hash; it comes back in the cycle after the last one.
+  output logic              beat_valid_o,
+  output logic              beat_first_o,
+  output logic [DataW-1:0]  beat_data_o,
+  output logic [15:0]       beat_len_o,
+  input  logic [15:0]       hash_i,
+
+  output logic              frame_valid_o,
+  input  logic              frame_ready_i,
+  output rx_frame_t         frame_o,
+  input  logic              release_valid_i,
+  input  logic [15:0]       release_len_i,
+  input  logic              patch_valid_i,
+  output logic              patch_ready_o,
+  input  logic [15:0]       patch_ptr_i,
+  input  logic [15:0]       patch_num_buffers_i,
+
+  output logic [Lanes-1:0]  ram_we_o,
+  output logic [AddrW-1:0]  ram_waddr_o,
+  output logic [Lanes-1:0]  ram_winc_o,
+  output logic [DataW-1:0]  ram_wdata_o,
+
+  output logic              drop_short_o,
+  output logic              drop_long_o,
+  output logic              drop_abort_o,
+  output logic              drop_full_o
+);
+  if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
+    $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
+  end
+  if (RamBytes > 65536 || RamBytes < MaxFrameBytes + VirtioHdrBytes + 8 * Lanes) begin : g_bad_ram
+    $error("%m: RamBytes (%0d) must hold the largest frame and be at most 65536", RamBytes);
+  end
+
+  localparam int unsigned Rot = VirtioHdrBytes % Lanes;
+  localparam int unsigned FirstWord = VirtioHdrBytes / Lanes;
+  localparam int unsigned RecW = 14 + 16;
+  localparam int unsigned RecAddrW = $clog2(Frames);
+  // Words that must be free beyond the beat count for a write to be safe: the beat's own words, and
+  // three for the age of `room_q`.
+  localparam int unsigned Margin = FirstWord + 5;
+
+  typedef logic [AddrW-1:0] word_t;
+  typedef logic [AddrW:0]   count_t;
+
+  function automatic count_t slot_words(logic [13:0] len);
+    return count_t'((15'(len) + 15'(VirtioHdrBytes + Lanes - 1)) >> LaneW);
+  endfunction
+
+  // ---------------------------------------------------------------- wire
+  // A frame that was begun before a function reset is swallowed here, ahead of the register slice.
+  logic wire_mid_q, swallow_q, in_ready;
+  wire  wire_beat = rx_valid_i && rx_ready_o;
+  wire  wire_mid = wire_beat ? !rx_last_i : wire_mid_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      wire_mid_q <= 1'b0;
+      swallow_q  <= 1'b0;
+    end else begin
+      wire_mid_q <= wire_mid;
+      if (fn_rst_i) swallow_q <= wire_mid;
+      else if (wire_beat && rx_last_i) swallow_q <= 1'b0;
+    end
+  end
+
+  logic              in_valid, in_take, in_last, in_abort;
+  logic [BytesW-1:0] in_bytes;
+  logic [DataW-1:0]  in_data;
+
+  prim_skid #(.Width(2 + BytesW + DataW)) u_in (
+    .clk_i, .rst_ni,
+    .clr_i      (fn_rst_i),
+    .in_valid_i (rx_valid_i && !swallow_q),
+    .in_ready_o (in_ready),
+    .in_data_i  ({rx_last_i, rx_abort_i, rx_bytes_i, rx_data_i}),
+    .out_valid_o(in_valid),
+    .out_ready_i(in_take),
+    .out_data_o ({in_last, in_abort, in_bytes, in_data})
+  );
+  assign rx_ready_o = in_ready;
+
+  // ---------------------------------------------------------------- into the RAM
+  typedef enum logic [1:0] {
+    StHdr0 = 2'd0, // header (its first word at 64 bits)
+    StHdr1 = 2'd1, // bytes 8 to 11 of the header, at 64 bits only
+    StData = 2'd2,
+    StSkip = 2'd3  // the rest of a frame that was dropped
+  } state_e;
+
+  state_e       state_q;
+  word_t        base_q;    // first word of the slot
+  count_t       free_q;    // free words from `base_q` on
+  word_t        beat_q;    // beats of this frame that are stored
+  logic         room_q, fresh_q, rec_room_q;
+  logic [13:0]  max_q;
+  logic         rel_valid_q;
+  count_t       rel_words_q;
+  logic         rec_push_q;
+  logic [13:0]  rec_len_q;
+  logic [RecAddrW:0] rec_wptr_q, rec_rptr_q, rec_level; // records of whole frames
+
+  wire          port_free = !patch_valid_i;
+  wire          may_begin = room_q && rec_room_q;
+  wire          full_drop = !lossless_i && fresh_q && in_valid;
+
+  // Length with this beat. `beat_q` stops a beat after `max_q`, so 15 bits hold it.
+  wire  [14:0]  len = (15'(beat_q) << LaneW) + 15'(in_bytes);
+  wire          too_long = len > {1'b0, max_q};
+  wire          too_short = len < 15'(MinFrameBytes);
+  wire          store = (state_q == StData) && in_valid && room_q && port_free;
+  wire          ends = store && (in_last || too_long);
+  wire          good = store && in_last && !in_abort && !too_short && !too_long;
+  // Words of the slot: those before this beat, and what this beat fills from byte `Rot` on.
+  wire [BytesW:0] fill = (BytesW + 1)'(Rot + Lanes - 1) + (BytesW + 1)'(in_bytes);
+  wire count_t  words = count_t'(beat_q) + count_t'(FirstWord) + count_t'(fill[BytesW:LaneW]);
+
+  always_comb begin
+    in_take = 1'b0;
+    unique case (state_q)
+      StData:  in_take = store;
+      StSkip:  in_take = in_valid;
+      default: in_take = 1'b0;
+    endcase
+  end
+
+  assign patch_ready_o = 1'b1;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q    <= StHdr0;
+      base_q     <= '0;
+      free_q     <= count_t'(Words);
+      beat_q     <= '0;
+      fresh_q    <= 1'b0;
+      rec_push_q <= 1'b0;
+    end else if (fn_rst_i) begin
+      state_q    <= StHdr0;
+      base_q     <= '0;
+      free_q     <= count_t'(Words);
+      beat_q     <= '0;
+      fresh_q    <= 1'b0;
+      rec_push_q <= 1'b0;
+    end else begin
+      rec_push_q <= good;
+      fresh_q    <= 1'b1;
+      free_q     <= free_q + (rel_valid_q ? rel_words_q : '0) - (good ? words : '0);
+      if (good) base_q <= base_q + word_t'(words);
+      if (ends) begin
+        beat_q  <= '0;
+        fresh_q <= 1'b0;
+      end else if (store) begin
+        beat_q <= beat_q + 1'b1;
+      end
+      unique case (state_q)
+        StHdr0: begin
+          if (may_begin) begin
+            if (port_free) state_q <= (Lanes == 8) ? StHdr1 : StData;
+          end else if (full_drop) begin
+            state_q <= StSkip;
+          end
+        end
+        StHdr1: if (port_free) state_q <= StData;
+        StData: begin
+          if (ends) begin
+            state_q <= in_last ? StHdr0 : StSkip;
+          end else if (!room_q && full_drop) begin
+            state_q <= StSkip;
+            beat_q  <= '0;
+            fresh_q <= 1'b0;
+          end
+        end
+        StSkip: if (in_valid && in_last) state_q <= StHdr0;
+        default: state_q <= StHdr0;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      room_q       <= 1'b0;
+      rec_room_q   <= 1'b0;
+      max_q        <= 14'(MaxFrameBytes);
+      rel_valid_q  <= 1'b0;
+      drop_short_o <= 1'b0;
+      drop_long_o  <= 1'b0;
+      drop_abort_o <= 1'b0;
+      drop_full_o  <= 1'b0;
+    end else begin
+      room_q       <= free_q >= count_t'(beat_q) + count_t'(Margin);
+      rec_room_q   <= rec_level < (RecAddrW + 1)'(Frames - 2);
+      max_q        <= (max_frame_i > 16'(MaxFrameBytes)) ? 14'(MaxFrameBytes) : max_frame_i[13:0];
+      rel_valid_q  <= release_valid_i && !fn_rst_i;
+      drop_abort_o <= store && in_last && in_abort && !fn_rst_i;
+      drop_long_o  <= store && too_long && !(in_last && in_abort) && !fn_rst_i;
+      drop_short_o <= store && in_last && !in_abort && too_short && !fn_rst_i;
+      drop_full_o  <= full_drop && !fn_rst_i &&
+                      ((state_q == StHdr0 && !may_begin) || (state_q == StData && !room_q));
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    rel_words_q <= slot_words(release_len_i[13:0]);
+    rec_len_q   <= len[13:0];
+  end
+
+  // One write a cycle: a patch, a header or a beat.
+  logic [Lanes-1:0] data_inc;
+  logic [DataW-1:0] rotated;
+  assign data_inc = Lanes'((1 << Rot) - 1);
+  if (Rot == 0) begin : g_no_rotate
+    assign rotated = in_data;
+  end else begin : g_rotate
+    assign rotated = {in_data[DataW-8*Rot-1:0], in_data[DataW-1:DataW-8*Rot]};
+  end
+
+  localparam int unsigned NumByte = 10; // num_buffers in the header
+  localparam int unsigned NumLane = NumByte % Lanes;
+  localparam int unsigned NumWord = NumByte / Lanes;
+  localparam logic [DataW-1:0] HdrData = DataW'(1) << (8 * NumLane);
+
+  always_comb begin
+    ram_winc_o  = '0;
+    ram_waddr_o = base_q;
+    ram_wdata_o = rotated;
+    ram_we_o    = '0;
+    if (patch_valid_i) begin
+      ram_we_o[NumLane+:2]        = 2'b11;
+      ram_waddr_o                 = patch_ptr_i[LaneW+:AddrW] + word_t'(NumWord);
+      ram_wdata_o[8*NumLane+:16]  = patch_num_buffers_i;
+    end else begin
+      unique case (state_q)
+        StHdr0: begin
+          ram_we_o    = may_begin ? ((Lanes == 8) ? '1 : Lanes'(12'hfff)) : '0;
+          ram_wdata_o = (Lanes == 8) ? '0 : HdrData;
+        end
+        StHdr1: begin
+          ram_we_o    = Lanes'(4'hf);
+          ram_waddr_o = base_q + 1'b1;
+          ram_wdata_o = HdrData;
+        end
+        StData: begin
+          ram_we_o    = {Lanes{store}};
+          ram_waddr_o = base_q + beat_q + word_t'(FirstWord);
+          ram_winc_o  = data_inc;
+        end
+        default: ;
+      endcase
+    end
+  end
+
+  assign beat_valid_o = store;
+  assign beat_first_o = (beat_q == '0);
+  assign beat_data_o  = in_data;
+  assign beat_len_o   = {2'b00, rec_len_q};
+
+  // ---------------------------------------------------------------- records of whole frames
+  // RAM, then its output register, then `out_q`: the slot address is summed up from registers only.
+  logic               fetched_q, out_valid_q;
+  logic [RecW-1:0]    rec_data;
+  logic [13:0]        out_len_q;
+  logic [15:0]        out_hash_q;
+  word_t              out_word_q;
+
+  assign rec_level = rec_wptr_q - rec_rptr_q;
+  wire   out_pop   = out_valid_q && frame_ready_i;
+  wire   out_load  = fetched_q && (!out_valid_q || out_pop);
+  wire   rec_fetch = (rec_level != '0) && (!fetched_q || out_load);
+
+  prim_ram_1r1w #(.Width(RecW), .Depth(Frames)) u_records (
+    .clk_i,
+    .we_i   (rec_push_q),
+    .waddr_i(rec_wptr_q[RecAddrW-1:0]),
+    .wdata_i({rec_len_q, hash_i}),
+    .re_i   (rec_fetch),
+    .raddr_i(rec_rptr_q[RecAddrW-1:0]),
+    .rdata_o(rec_data)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      rec_wptr_q  <= '0;
+      rec_rptr_q  <= '0;
+      fetched_q   <= 1'b0;
+      out_valid_q <= 1'b0;
+      out_word_q  <= '0;
+    end else if (fn_rst_i) begin
+      rec_wptr_q  <= '0;
+      rec_rptr_q  <= '0;
+      fetched_q   <= 1'b0;
+      out_valid_q <= 1'b0;
+      out_word_q  <= '0;
+    end else begin
+      if (rec_push_q) rec_wptr_q <= rec_wptr_q + 1'b1;
+      if (rec_fetch) rec_rptr_q <= rec_rptr_q + 1'b1;
+      fetched_q   <= rec_fetch || (fetched_q && !out_load);
+      out_valid_q <= out_load || (out_valid_q && !out_pop);
+      if (out_pop) out_word_q <= out_word_q + word_t'(slot_words(out_len_q));
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (out_load) {out_len_q, out_hash_q} <= rec_data;
+  end
+
+  assign frame_valid_o = out_valid_q;
+  assign frame_o.ptr   = 16'(out_word_q) << LaneW;
+  assign frame_o.len   = {2'b00, out_len_q};
+  assign frame_o.hash  = out_hash_q;
+
+  assign idle_o = !in_valid && !out_valid_q && !fetched_q && (rec_level == '0) && !rec_push_q &&
+                  (beat_q == '0) && (state_q != StSkip);
+
+  // Only what lies inside the RAM and below the largest frame is looked at, in whole words.
+  logic unused;
+  assign unused = ^{release_len_i[15:14], patch_ptr_i, fill[LaneW-1:0]};
+
+  `FERRONIC_ASSERT(FreeInRange, free_q <= count_t'(Words), clk_i, rst_ni)
+  `FERRONIC_ASSERT(RecordsInRange, rec_level <= (RecAddrW + 1)'(Frames), clk_i, rst_ni)
+  `FERRONIC_ASSERT_STABLE(FrameStable, frame_valid_o, frame_ready_i || fn_rst_i, frame_o,
+                          clk_i, rst_ni)
+endmodule
