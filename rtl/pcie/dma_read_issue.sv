@@ -131,8 +131,8 @@ module dma_read_issue
     if (alloc_o && !is_void) begin
       out_req_q.addr     <= pc_addr[63:2];
       out_req_q.dw_len   <= dws[9:0];
-      out_req_q.first_be <= first_be(pc_addr[1:0], {3'b0, pc_len});
-      out_req_q.last_be  <= (dws == 16'd1) ? 4'b0 : last_be(pc_addr[1:0], pc_len[1:0]);
+      out_req_q.first_be <= be_first(pc_addr[1:0], {3'b0, pc_len});
+      out_req_q.last_be  <= (dws == 16'd1) ? 4'b0 : be_last(pc_addr[1:0], pc_len[1:0]);
       out_tag_q          <= (Tags == 32 || !ext_tag_i) ? {3'b0, head_q[4:0]}
                                                        : {{(8 - TagW) {1'b0}}, head_q[TagW-1:0]};
     end

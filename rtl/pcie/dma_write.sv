@@ -84,8 +84,8 @@ module dma_write
   always_comb begin
     pc_req.addr     = pc_addr[63:2];
     pc_req.dw_len   = pc_dws[9:0];
-    pc_req.first_be = first_be(pc_addr[1:0], {3'b0, pc_len});
-    pc_req.last_be  = (pc_dws == 16'd1) ? 4'b0 : last_be(pc_addr[1:0], pc_len[1:0]);
+    pc_req.first_be = be_first(pc_addr[1:0], {3'b0, pc_len});
+    pc_req.last_be  = (pc_dws == 16'd1) ? 4'b0 : be_last(pc_addr[1:0], pc_len[1:0]);
   end
 
   // ---------------------------------------------------------------- R: beats to read

@@ -70,7 +70,7 @@ package pcie_pkg;
   endfunction
 
   // Byte enables of `len` bytes that start at byte `lead` of the first DW.
-  function automatic logic [3:0] first_be(input logic [1:0] lead, input logic [15:0] len);
+  function automatic logic [3:0] be_first(input logic [1:0] lead, input logic [15:0] len);
     logic [3:0] from, upto;
     from = 4'b1111 << lead;
     // Bytes lead .. lead+len-1 of one DW, if they end in it.
@@ -89,7 +89,7 @@ package pcie_pkg;
   endfunction
 
   // Byte enables of the last DW when there is more than one.
-  function automatic logic [3:0] last_be(input logic [1:0] lead, input logic [1:0] len);
+  function automatic logic [3:0] be_last(input logic [1:0] lead, input logic [1:0] len);
     logic [1:0] last;
     last = lead + len;
     unique case (last)

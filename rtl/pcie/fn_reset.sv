@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Resets of the function and of single queues.
+//
+// A function reset (status 0, FLR, D3hot to D0) halts the DMA engines at a TLP boundary, waits until
+// no read is outstanding and every write was taken by the link, then holds `fn_rst_o` while the
+// per-queue RAMs are cleared. It does not depend on any block of the data path behaving well.
+//
+// A queue reset (RING_RESET) pauses the data path at frame boundaries, lets it drain by itself, and
+// clears that queue alone; what the other queues hold stays.
+//
+// After power-up everything is cleared once. Clearing takes 4 cycles a queue.
+module fn_reset
+  import ferronic_pkg::*;
+  import vq_pkg::*;
+#(
+  parameter int unsigned NumQueues = 8
+) (
+  input  logic      clk_i,
+  input  logic      rst_ni,
+  input  logic      reset_i,        // pulses
+  input  logic      flr_i,
+  input  logic      d3_exit_i,
+  input  logic      queue_reset_i,
+  input  qid_t      queue_reset_q_i,
+  input  logic      dma_idle_i,
+  input  logic      drained_i,      // nothing in flight anywhere in the data path
+
+  output logic      halt_o,
+  output logic      pause_o,
+  output logic      fn_rst_o,
+  output logic      busy_o,         // memory requests of the host wait
+  output logic      queue_busy_o,
+  output logic      power_up_o,
+  output vq_clear_t clear_o,
+  output logic [1:0] clear_area_o,
+  output logic      idle_o
+);
+  typedef enum logic [2:0] {StPowerUp, StRun, StHalt, StClear, StPause, StClearQueue} st_e;
+  // Blocks say "idle" a few cycles before what they gave away arrives at the next one.
+  localparam logic [3:0] Settle = 4'd15;
+
+  st_e             st_q;
+  logic            want_reset_q, want_queue_q;
+  qid_t            queue_q;
+  logic [3:0]      quiet_q;
+  logic [QidW+1:0] at_q;
+  wire all = (at_q == (QidW+2)'(4 * NumQueues - 1));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      st_q         <= StPowerUp;
+      want_reset_q <= 1'b0;
+      want_queue_q <= 1'b0;
+      queue_q      <= '0;
+      quiet_q      <= '0;
+      at_q         <= '0;
+    end else begin
+      if (reset_i || flr_i || d3_exit_i) want_reset_q <= 1'b1;
+      if (queue_reset_i && !want_queue_q) begin
+        want_queue_q <= 1'b1;
+        queue_q      <= queue_reset_q_i;
+      end
+      unique case (st_q)
+        StPowerUp, StClear: begin
+          at_q <= at_q + 1'b1;
+          if (all) begin
+            st_q         <= StRun;
+            at_q         <= '0;
+            want_reset_q <= reset_i || flr_i || d3_exit_i;
+            want_queue_q <= 1'b0;
+          end
+        end
+        StRun: begin
+          quiet_q <= '0;
+          if (want_reset_q) st_q <= StHalt;
+          else if (want_queue_q) st_q <= StPause;
+        end
+        StHalt: begin
+          quiet_q <= dma_idle_i ? quiet_q + 4'd1 : '0;
+          if (dma_idle_i && quiet_q == Settle) st_q <= StClear;
+        end
+        StPause: begin
+          quiet_q <= drained_i ? quiet_q + 4'd1 : '0;
+          if (want_reset_q) begin
+            st_q    <= StHalt;
+            quiet_q <= '0;
+          end else if (drained_i && quiet_q == Settle) st_q <= StClearQueue;
+        end
+        StClearQueue: begin
+          at_q <= at_q + 1'b1;
+          if (at_q[1:0] == 2'd3) begin
+            st_q         <= StRun;
+            at_q         <= '0;
+            want_queue_q <= 1'b0;
+          end
+        end
+        default: st_q <= StRun;
+      endcase
+    end
+  end
+
+  assign power_up_o   = (st_q == StPowerUp);
+  assign halt_o       = (st_q == StHalt) || (st_q == StClear) || (st_q == StPowerUp);
+  assign pause_o      = (st_q == StPause) || (st_q == StClearQueue);
+  assign fn_rst_o     = (st_q == StClear) || (st_q == StPowerUp);
+  assign busy_o       = want_reset_q || fn_rst_o || (st_q == StHalt);
+  assign queue_busy_o = want_queue_q;
+  assign clear_o      = '{valid: fn_rst_o || (st_q == StClearQueue),
+                          q: (st_q == StClearQueue) ? queue_q : at_q[QidW+1:2]};
+  assign clear_area_o = at_q[1:0];
+  assign idle_o       = (st_q == StRun) && !want_reset_q && !want_queue_q;
+endmodule

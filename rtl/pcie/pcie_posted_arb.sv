@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Merges the card's posted writes into one channel, a whole TLP at a time: MSI-X first, then control
+// writes (rings), then frame data. Latency one cycle, one beat a cycle, no bubble between TLPs.
+//
+// `in_flight_o` counts the TLPs that were accepted here and not yet taken whole by the link; a TLP
+// counts from its first beat on. `halt_i` swallows control writes that have not begun.
+//
+// Because only accepted TLPs count as earlier, a source that wants order must not ask for the later
+// thing before the last beat of the earlier one was taken.
+`include "ferronic_assert.svh"
+module pcie_posted_arb
+  import ferronic_pkg::*;
+  import pcie_pkg::*;
+#(
+  parameter int unsigned DataW = 64
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  input  logic             halt_i,
+  input  logic [15:0]      requester_i,
+  output logic             idle_o,
+  output logic [3:0]       in_flight_o,   // this cycle's acceptance included
+  output logic             retired_o,     // the link took the last beat of a TLP in this cycle
+
+  input  logic             msix_valid_i,
+  output logic             msix_ready_o,
+  input  logic [63:2]      msix_addr_i,
+  input  logic [31:0]      msix_data_i,
+
+  input  logic             ctl_valid_i,
+  output logic             ctl_ready_o,
+  input  ctl_wr_hdr_t      ctl_hdr_i,
+  input  logic             ctl_last_i,
+  input  logic [DataW-1:0] ctl_data_i,
+
+  input  logic             dma_valid_i,
+  output logic             dma_ready_o,
+  input  logic             dma_sop_i,
+  input  logic             dma_eop_i,
+  input  mem_req_t         dma_req_i,
+  input  logic [DataW-1:0] dma_data_i,
+
+  output logic             pt_valid_o,
+  input  logic             pt_ready_i,
+  output logic             pt_sop_o,
+  output logic             pt_eop_o,
+  output logic [127:0]     pt_hdr_o,
+  output logic [DataW-1:0] pt_data_o
+);
+  typedef enum logic [1:0] {SelMsix, SelCtl, SelDma} sel_e;
+
+  // ---------------------------------------------------------------- which source
+  logic locked_q;      // inside a TLP
+  sel_e locked_sel_q, sel;
+  logic ctl_drop_q;    // inside a control write that is being swallowed
+  wire  drop_ctl = ctl_drop_q || (halt_i && !(locked_q && locked_sel_q == SelCtl));
+  wire  ctl_real = ctl_valid_i && !drop_ctl;
+
+  always_comb begin
+    if (locked_q)          sel = locked_sel_q;
+    else if (msix_valid_i) sel = SelMsix;
+    else if (ctl_real)     sel = SelCtl;
+    else                   sel = SelDma;
+  end
+
+  logic             in_valid, in_ready, in_eop;
+  mem_req_t         in_req;
+  logic [DataW-1:0] in_data;
+
+  always_comb begin
+    unique case (sel)
+      SelMsix: begin
+        in_valid = msix_valid_i;
+        in_eop   = 1'b1;
+        in_req   = '{addr: msix_addr_i, dw_len: 10'd1, last_be: 4'h0, first_be: 4'hf};
+        in_data  = DataW'(msix_data_i);
+      end
+      SelCtl: begin
+        in_valid = ctl_real;
+        in_eop   = ctl_last_i;
+        in_req   = '{addr: ctl_hdr_i.addr, dw_len: {4'b0, ctl_hdr_i.dw_len},
+                     last_be: ctl_hdr_i.last_be, first_be: ctl_hdr_i.first_be};
+        in_data  = ctl_data_i;
+      end
+      default: begin
+        in_valid = dma_valid_i;
+        in_eop   = dma_eop_i;
+        in_req   = dma_req_i;
+        in_data  = dma_data_i;
+      end
+    endcase
+  end
+
+  assign msix_ready_o = in_ready && (sel == SelMsix);
+  assign ctl_ready_o  = drop_ctl || (in_ready && (sel == SelCtl));
+  assign dma_ready_o  = in_ready && (sel == SelDma);
+
+  wire take = in_valid && in_ready;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      locked_q     <= 1'b0;
+      locked_sel_q <= SelDma;
+      ctl_drop_q   <= 1'b0;
+    end else begin
+      if (take) begin
+        locked_q     <= !in_eop;
+        locked_sel_q <= sel;
+      end
+      if (ctl_valid_i && drop_ctl) ctl_drop_q <= !ctl_last_i;
+    end
+  end
+
+  // ---------------------------------------------------------------- to the link
+  localparam int unsigned SkidW = 2 + $bits(mem_req_t) + DataW;
+  mem_req_t out_req;
+  logic     out_sop, out_eop;
+
+  prim_skid #(.Width(SkidW)) u_skid (
+    .clk_i,
+    .rst_ni,
+    .clr_i      (1'b0),
+    .in_valid_i (in_valid),
+    .in_ready_o (in_ready),
+    .in_data_i  ({!locked_q, in_eop, in_req, in_data}),
+    .out_valid_o(pt_valid_o),
+    .out_ready_i(pt_ready_i),
+    .out_data_o ({out_sop, out_eop, out_req, pt_data_o})
+  );
+
+  assign pt_sop_o = out_sop;
+  assign pt_eop_o = out_eop;
+  assign pt_hdr_o = mem_header(1'b1, out_req, requester_i, 8'd0);
+
+  // ---------------------------------------------------------------- TLPs under way
+  logic [3:0] in_flight_q;
+  assign retired_o   = pt_valid_o && pt_ready_i && pt_eop_o;
+  assign in_flight_o = in_flight_q + {3'b0, take && !locked_q};
+  assign idle_o      = (in_flight_q == '0) && !ctl_drop_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) in_flight_q <= '0;
+    else in_flight_q <= in_flight_o - {3'b0, retired_o};
+  end
+
+  // The stream of frame data begins each TLP where the arbiter expects it.
+  `FERRONIC_ASSERT(DmaSop, !(dma_valid_i && dma_ready_o) || (dma_sop_i == !locked_q), clk_i, rst_ni)
+  `FERRONIC_ASSERT(InFlightBounded, in_flight_q <= 4'd4, clk_i, rst_ni)
+  `FERRONIC_ASSERT_STABLE(PtStable, pt_valid_o, pt_ready_i,
+    ({pt_sop_o, pt_eop_o, pt_hdr_o, pt_data_o}), clk_i, rst_ni)
+`ifdef SYNTHESIS
+  logic unused;
+  assign unused = dma_sop_i;
+`endif
+endmodule
