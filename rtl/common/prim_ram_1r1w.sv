@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// The one RAM template of the design: one write port, one read port, read data one cycle after
+// `re_i`. Reading the address that is written in the same cycle returns the OLD word. Data is held
+// while `re_i` is low. Contents are unknown until written.
+module prim_ram_1r1w #(
+  parameter int unsigned Width = 32,
+  parameter int unsigned Depth = 512,
+  localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
+) (
+  input  logic             clk_i,
+  input  logic             we_i,
+  input  logic [AddrW-1:0] waddr_i,
+  input  logic [Width-1:0] wdata_i,
+  input  logic             re_i,
+  input  logic [AddrW-1:0] raddr_i,
+  output logic [Width-1:0] rdata_o
+);
+  logic [Width-1:0] mem[Depth];
+
+  always_ff @(posedge clk_i) begin
+    if (we_i) mem[waddr_i] <= wdata_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (re_i) rdata_o <= mem[raddr_i];
+  end
+endmodule

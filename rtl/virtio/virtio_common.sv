@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Common configuration structure (virtio 1.2, "Common configuration structure layout"): features,
+// status, queue set-up. Every access is answered in two cycles, in any width.
+//
+// Invariants: features are fixed once FEATURES_OK is set; queues are enabled only after that; what
+// is enabled cannot be changed except by a reset. A write of 0 to the status asks for a reset; the
+// register bus then waits until it is done, so the read that follows tells the truth.
+module virtio_common
+  import ferronic_pkg::*;
+  import vq_pkg::*;
+#(
+  parameter int unsigned NumQueues = 8,
+  parameter int unsigned NumVectors = 9,
+  localparam int unsigned QW = $clog2(NumQueues)
+) (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic        fn_rst_i,
+  input  vq_clear_t   clear_i,
+  input  logic [1:0]  clear_area_i,
+  input  strap_t      strap_i,
+
+  input  reg_req_t    req_i,
+  output reg_rsp_t    rsp_o,
+
+  output vq_cfg_t     cfg_o,
+  output logic        table_we_lo_o,
+  output logic        table_we_hi_o,
+  output vq_area_e    table_w_area_o,
+  output qid_t        table_w_q_o,
+  output logic [31:0] table_wdata_o,
+  output vq_area_e    table_area_o,
+  output qid_t        table_q_o,
+  input  logic [63:0] table_addr_i,
+
+  input  logic        broken_i,         // pulse: DEVICE_NEEDS_RESET
+  input  logic        config_changed_i, // pulse
+  output logic        reset_o,          // pulse: device reset asked for
+  output logic        queue_reset_o,    // pulse: reset of queue_reset_q_o
+  output qid_t        queue_reset_q_o,
+  input  logic        queue_reset_busy_i,
+
+  output logic        driver_ok_o,
+  output logic        needs_reset_o,
+  output logic        event_idx_o,
+  output logic        indirect_o,
+  output logic        notif_data_o,
+  output logic        mrg_rxbuf_o,
+  output logic [15:0] config_vector_o
+);
+  // Feature bits (virtio 1.2, "Reserved Feature Bits" and "Feature bits" of the network device).
+  localparam int unsigned FMtu = 3, FMac = 5, FMrgRxbuf = 15, FStatus = 16, FIndirect = 28,
+                          FEventIdx = 29, FVersion1 = 32, FAccess = 33, FOrder = 36,
+                          FNotifData = 38, FRingReset = 40, FSpeedDuplex = 63;
+  localparam logic [63:0] Implemented =
+      (64'd1 << FMtu) | (64'd1 << FMac) | (64'd1 << FMrgRxbuf) | (64'd1 << FStatus) |
+      (64'd1 << FIndirect) | (64'd1 << FEventIdx) | (64'd1 << FVersion1) | (64'd1 << FAccess) |
+      (64'd1 << FOrder) | (64'd1 << FNotifData) | (64'd1 << FRingReset) | (64'd1 << FSpeedDuplex);
+  localparam logic [15:0] NoVector = 16'hffff;
+  // Status bits (virtio 1.2, "Device Status Field").
+  localparam int unsigned SDriverOk = 2, SFeaturesOk = 3, SNeedsReset = 6;
+
+  wire [63:0] offered = strap_i.features & Implemented &
+                        ~((strap_i.mtu == '0) ? (64'd1 << FMtu) : 64'd0) ;
+
+  logic [31:0] dev_select_q, drv_select_q;
+  logic [63:0] driver_q;
+  logic [7:0]  status_q, generation_q;
+  logic [15:0] cfg_vector_q, select_q;
+  logic        ack_q;
+  logic [31:0] rdata_q;
+
+  wire         sel_ok = (select_q < 16'(NumQueues));
+  wire [QW-1:0] sq    = select_q[QW-1:0];
+  qid_t        sq7;
+  assign sq7 = qid_t'(sq);
+
+  logic [10:0] mask_rd;
+  logic        enable_rd;
+  logic [15:0] vector_rd;
+  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
+    .clk_i, .we_i(cfg_o.we_size), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(cfg_o.mask), .raddr_i(sq),
+    .rdata_o(mask_rd));
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_enable (
+    .clk_i, .we_i(cfg_o.we_enable), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(cfg_o.enable),
+    .raddr_i(sq), .rdata_o(enable_rd));
+  prim_lutram #(.Width(16), .Depth(NumQueues)) u_vector (
+    .clk_i, .we_i(cfg_o.we_vector), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(cfg_o.vector),
+    .raddr_i(sq), .rdata_o(vector_rd));
+
+  wire        go    = req_i.valid && !ack_q;
+  wire        wr    = go && req_i.write;
+  wire [5:0]  dw    = req_i.addr[7:2];
+  wire        in_range = (req_i.addr[11:8] == '0);
+  wire [31:0] wd    = req_i.wdata;
+  wire [3:0]  be    = req_i.be;
+
+  assign table_q_o = sq7;
+  always_comb begin
+    unique case (dw)
+      6'd8, 6'd9:   table_area_o = AreaDesc;
+      6'd10, 6'd11: table_area_o = AreaDriver;
+      default:      table_area_o = AreaDevice;
+    endcase
+  end
+
+  // ---------------------------------------------------------------- reads
+  logic [31:0] rdata;
+  always_comb begin
+    rdata = '0;
+    unique case (dw)
+      6'd0: rdata = dev_select_q;
+      6'd1: rdata = (dev_select_q == 32'd0) ? offered[31:0] :
+                    (dev_select_q == 32'd1) ? offered[63:32] : '0;
+      6'd2: rdata = drv_select_q;
+      6'd3: rdata = (drv_select_q == 32'd0) ? driver_q[31:0] :
+                    (drv_select_q == 32'd1) ? driver_q[63:32] : '0;
+      6'd4: rdata = {16'(NumQueues), cfg_vector_q};
+      6'd5: rdata = {select_q, generation_q, status_q};
+      6'd6: rdata = {sel_ok ? vector_rd : NoVector,
+                     sel_ok ? {5'd0, mask_rd} + 16'd1 : 16'd0};
+      6'd7: rdata = {select_q, 15'd0, sel_ok && enable_rd};
+      6'd8, 6'd10, 6'd12: rdata = sel_ok ? table_addr_i[31:0] : '0;
+      6'd9, 6'd11, 6'd13: rdata = sel_ok ? table_addr_i[63:32] : '0;
+      // queue_notify_data equals the queue's number; queue_reset reads 1 while it is going on.
+      6'd14: rdata = {15'd0, sel_ok && queue_reset_busy_i, select_q};
+      default: rdata = '0;
+    endcase
+  end
+
+  // ---------------------------------------------------------------- writes
+  wire features_ok = status_q[SFeaturesOk];
+  wire may_set     = sel_ok && !enable_rd && in_range;
+  wire new_status  = wr && in_range && dw == 6'd5 && be[0];
+  wire size_ok     = (wd[15:0] != '0) && ((wd[15:0] & (wd[15:0] - 16'd1)) == '0) &&
+                     (wd[15:0] <= strap_i.queue_size);
+  wire [15:0] size_m1 = wd[15:0] - 16'd1;
+  function automatic logic [15:0] vector_of(input logic [15:0] v);
+    vector_of = (v < 16'(NumVectors)) ? v : NoVector;
+  endfunction
+
+  wire        enable_w = wr && may_set && dw == 6'd7 && be[0] && wd[0] && features_ok;
+  assign queue_reset_o   = wr && sel_ok && in_range && dw == 6'd14 && be[2] && wd[16] &&
+                           driver_q[FRingReset] && features_ok;
+  assign queue_reset_q_o = sq7;
+  assign reset_o         = new_status && wd[7:0] == '0;
+
+  wire [15:0] strap_m1 = strap_i.queue_size - 16'd1;
+  always_comb begin
+    cfg_o = '{we_size: 1'b0, we_enable: 1'b0, we_vector: 1'b0, q: sq7, mask: size_m1[10:0],
+              enable: 1'b1, vector: vector_of(wd[31:16])};
+    if (clear_i.valid) begin
+      cfg_o = '{we_size: 1'b1, we_enable: 1'b1, we_vector: 1'b1, q: clear_i.q,
+                mask: strap_m1[10:0], enable: 1'b0, vector: NoVector};
+    end else begin
+      cfg_o.we_size   = wr && may_set && dw == 6'd6 && be[1:0] == 2'b11 && size_ok;
+      cfg_o.we_vector = wr && sel_ok && in_range && dw == 6'd6 && be[3:2] == 2'b11;
+      cfg_o.we_enable = enable_w;
+    end
+  end
+
+  wire area_w = wr && may_set && dw >= 6'd8 && dw <= 6'd13 && be == 4'hf;
+  assign table_we_lo_o  = (area_w && !dw[0]) || clear_i.valid;
+  assign table_we_hi_o  = (area_w && dw[0]) || clear_i.valid;
+  assign table_w_area_o = clear_i.valid ? vq_area_e'(clear_area_i) : table_area_o;
+  assign table_w_q_o    = clear_i.valid ? clear_i.q : sq7;
+  assign table_wdata_o  = clear_i.valid ? '0 : wd;
+
+  wire subset = ((driver_q & ~offered) == '0) && driver_q[FVersion1];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ack_q        <= 1'b0;
+      dev_select_q <= '0;
+      drv_select_q <= '0;
+      driver_q     <= '0;
+      status_q     <= '0;
+      generation_q <= '0;
+      cfg_vector_q <= NoVector;
+      select_q     <= '0;
+    end else begin
+      ack_q <= go;
+      if (config_changed_i) generation_q <= generation_q + 8'd1;
+      if (fn_rst_i) begin
+        dev_select_q <= '0;
+        drv_select_q <= '0;
+        driver_q     <= '0;
+        status_q     <= '0;
+        cfg_vector_q <= NoVector;
+        select_q     <= '0;
+      end else begin
+        if (wr && in_range) begin
+          unique case (dw)
+            6'd0: for (int b = 0; b < 4; b++) if (be[b]) dev_select_q[8*b +: 8] <= wd[8*b +: 8];
+            6'd2: for (int b = 0; b < 4; b++) if (be[b]) drv_select_q[8*b +: 8] <= wd[8*b +: 8];
+            6'd3: if (!features_ok) begin
+              for (int b = 0; b < 4; b++) begin
+                if (be[b] && drv_select_q == 32'd0) driver_q[8*b +: 8] <= wd[8*b +: 8];
+                if (be[b] && drv_select_q == 32'd1) driver_q[32 + 8*b +: 8] <= wd[8*b +: 8];
+              end
+            end
+            6'd4: if (be[1:0] == 2'b11) cfg_vector_q <= vector_of(wd[15:0]);
+            6'd5: begin
+              if (be[0] && wd[7:0] != '0) begin
+                // Bits can only be added; FEATURES_OK only for a sound choice of features.
+                status_q <= status_q | (wd[7:0] & 8'h87) |
+                            ((wd[SFeaturesOk] && subset) ? 8'h08 : 8'h00);
+              end
+              if (be[3:2] == 2'b11) select_q <= wd[31:16];
+            end
+            default: ;
+          endcase
+        end
+        if (broken_i) status_q[SNeedsReset] <= 1'b1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) rdata_q <= in_range ? rdata : '0;
+
+  assign rsp_o           = '{ack: ack_q, rdata: rdata_q};
+  assign driver_ok_o     = status_q[SDriverOk] && features_ok;
+  assign needs_reset_o   = status_q[SNeedsReset];
+  assign event_idx_o     = driver_q[FEventIdx];
+  assign indirect_o      = driver_q[FIndirect];
+  assign notif_data_o    = driver_q[FNotifData];
+  assign mrg_rxbuf_o     = driver_q[FMrgRxbuf];
+  assign config_vector_o = cfg_vector_q;
+
+  logic unused;
+  assign unused = ^{req_i.addr, strap_m1[15:11], size_m1[15:11], strap_i};
+endmodule

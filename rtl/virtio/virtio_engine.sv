@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// The virtio half of the card: registers, and the split virtqueue engine. It hands the data path
+// buffers as segments (walkers) and takes used entries back; nothing outside knows a ring.
+//
+//   doorbell -> vq_avail -> vq_desc_fetch -> vq_desc_load -> vq_walker (rx, tx) -> data path
+//   data path -> vq_used -> vq_notify -> interrupt
+//
+// Control reads share one DMA client (vq_read_arb) and land in ctl_ram. A protocol error anywhere
+// stops all queues and sets DEVICE_NEEDS_RESET.
+module virtio_engine
+  import ferronic_pkg::*;
+  import vq_pkg::*;
+#(
+  parameter int unsigned DataW = 64,
+  parameter int unsigned NumQueues = 8,
+  parameter int unsigned NumVectors = 9,
+  parameter int unsigned RxDepth = 128,
+  parameter int unsigned TxDepth = 32,
+  localparam int unsigned Lanes = DataW / 8,
+  localparam int unsigned WordW = 16 - $clog2(Lanes),
+  localparam int unsigned CtlWordW = $clog2(CtlRamBytes / Lanes)
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  input  logic             fn_rst_i,
+  input  logic             pause_i,
+  input  vq_clear_t        clear_i,
+  input  logic [1:0]       clear_area_i,
+  input  logic             power_up_i,
+  input  strap_t           strap_i,
+  input  logic [63:0]      time_i,
+  output logic             idle_o,
+
+  output logic             reset_o,
+  output logic             queue_reset_o,
+  output qid_t             queue_reset_q_o,
+  input  logic             queue_reset_busy_i,
+
+  input  reg_req_t         reg_req_i,
+  output reg_rsp_t         reg_rsp_o,
+
+  output logic             rd_req_valid_o,
+  input  logic             rd_req_ready_i,
+  output dma_rd_req_t      rd_req_o,
+  input  dma_rd_done_t     rd_done_i,
+  input  logic [Lanes-1:0] ram_we_i,
+  input  dma_dst_e         ram_dst_i,
+  input  logic [WordW-1:0] ram_waddr_i,
+  input  logic [Lanes-1:0] ram_winc_i,
+  input  logic [DataW-1:0] ram_wdata_i,
+
+  output logic             wr_valid_o,
+  input  logic             wr_ready_i,
+  output ctl_wr_hdr_t      wr_hdr_o,
+  output logic             wr_last_o,
+  output logic [DataW-1:0] wr_data_o,
+
+  output irq_req_t         irq_o,
+  input  logic             irq_ready_i,
+  input  logic             msix_enable_i,
+
+  input  logic             rxb_req_valid_i,
+  output logic             rxb_req_ready_o,
+  input  qid_t             rxb_req_q_i,
+  output logic             rxb_seg_valid_o,
+  input  logic             rxb_seg_ready_i,
+  output vq_seg_t          rxb_seg_o,
+  input  logic             rxb_commit_i,
+  input  logic             rxb_rewind_i,
+  output logic             buf_avail_o,
+
+  input  logic             txb_req_valid_i,
+  output logic             txb_req_ready_o,
+  input  qid_t             txb_req_q_i,
+  output logic             txb_seg_valid_o,
+  input  logic             txb_seg_ready_i,
+  output vq_seg_t          txb_seg_o,
+  input  logic             txb_commit_i,
+  output logic             work_valid_o,
+  output qid_t             work_q_o,
+  input  qid_t             check_q_i,
+  output logic             has_work_o,
+
+  input  logic             rx_used_valid_i,
+  output logic             rx_used_ready_o,
+  input  vq_used_t         rx_used_i,
+  input  logic             rx_quiet_i,
+  input  logic             tx_used_valid_i,
+  output logic             tx_used_ready_o,
+  input  vq_used_t         tx_used_i,
+  input  logic             tx_quiet_i,
+  input  logic             tx_error_i,
+  input  qid_t             tx_error_q_i,
+
+  input  frame_event_t     rx_event_i,
+  input  frame_event_t     tx_event_i,
+  input  logic [11:0]      card_event_i,
+
+  output logic             driver_ok_o,
+  output logic             mrg_rxbuf_o,
+  output logic [6:0]       pairs_in_use_o,
+  output logic             broken_o,       // pulse: DEVICE_NEEDS_RESET was set
+  output logic             irq_event_o,
+  output qid_t             irq_event_q_o
+);
+  vq_cfg_t     cfg;
+  logic        driver_ok, needs_reset, event_idx, indirect, notif_data;
+  logic [15:0] config_vector;
+
+  // ---------------------------------------------------------------- errors
+  logic err_avail, err_load, err_rx, err_tx, broken_q;
+  qid_t err_avail_q, err_load_q, err_rx_q, err_tx_q;
+  wire  error = err_avail || err_load || err_rx || err_tx || tx_error_i;
+  // One pulse for the first error after a reset.
+  wire  broken = error && !needs_reset && !broken_q && driver_ok;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) broken_q <= 1'b0;
+    else broken_q <= broken;
+  end
+  wire  run = driver_ok && !needs_reset && !broken && !broken_q;
+  assign broken_o = broken && !fn_rst_i;
+
+  // ---------------------------------------------------------------- registers
+  reg_req_t [4:0] slave_req;
+  reg_rsp_t [4:0] slave_rsp;
+  logic [2:0]     slave;
+  always_comb begin
+    unique casez (reg_req_i.addr[15:12])
+      4'h0:    slave = 3'd0;  // common configuration
+      4'h1:    slave = 3'd1;  // ISR
+      4'h2:    slave = 3'd2;  // device configuration
+      4'h3:    slave = 3'd3;  // doorbells
+      4'b1???: slave = 3'd4;  // our window
+      default: slave = 3'd1;
+    endcase
+  end
+  always_comb begin
+    for (int s = 0; s < 5; s++) begin
+      slave_req[s]       = reg_req_i;
+      slave_req[s].valid = reg_req_i.valid && (slave == 3'(s));
+    end
+  end
+  assign reg_rsp_o = slave_rsp[slave];
+
+  logic        t_we_lo, t_we_hi;
+  vq_area_e    t_w_area, t_reg_area, t_fetch_area;
+  qid_t        t_w_q, t_reg_q, t_fetch_q, t_used_q;
+  logic [31:0] t_wdata;
+  logic [63:0] t_reg_addr, t_fetch_addr, t_used_addr;
+  logic        config_changed, link_q;
+
+  virtio_common #(.NumQueues(NumQueues), .NumVectors(NumVectors)) u_common (
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i, .clear_area_i, .strap_i,
+    .req_i             (slave_req[0]),
+    .rsp_o             (slave_rsp[0]),
+    .cfg_o             (cfg),
+    .table_we_lo_o     (t_we_lo),
+    .table_we_hi_o     (t_we_hi),
+    .table_w_area_o    (t_w_area),
+    .table_w_q_o       (t_w_q),
+    .table_wdata_o     (t_wdata),
+    .table_area_o      (t_reg_area),
+    .table_q_o         (t_reg_q),
+    .table_addr_i      (t_reg_addr),
+    .broken_i          (broken),
+    .config_changed_i  (config_changed),
+    .reset_o,
+    .queue_reset_o, .queue_reset_q_o, .queue_reset_busy_i,
+    .driver_ok_o       (driver_ok),
+    .needs_reset_o     (needs_reset),
+    .event_idx_o       (event_idx),
+    .indirect_o        (indirect),
+    .notif_data_o      (notif_data),
+    .mrg_rxbuf_o,
+    .config_vector_o   (config_vector)
+  );
+  assign driver_ok_o = driver_ok;
+
+  virtio_device_cfg u_device (
+    .clk_i, .rst_ni, .strap_i, .req_i(slave_req[2]), .rsp_o(slave_rsp[2])
+  );
+
+  logic        db_valid, db_ready, db_has_idx;
+  qid_t        db_q;
+  logic [15:0] db_idx;
+  virtio_doorbell #(.NumQueues(NumQueues)) u_doorbell (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .notif_data_i(notif_data),
+    .driver_ok_i (driver_ok),
+    .req_i       (slave_req[3]),
+    .rsp_o       (slave_rsp[3]),
+    .db_valid_o  (db_valid),
+    .db_ready_i  (db_ready),
+    .db_q_o      (db_q),
+    .db_has_idx_o(db_has_idx),
+    .db_idx_o    (db_idx)
+  );
+
+  logic window_idle;
+  regs_window #(.DataW(DataW), .NumQueues(NumQueues)) u_window (
+    .clk_i, .rst_ni, .fn_rst_i, .power_up_i,
+    .power_up_q_i  (clear_i.q),
+    .time_i,
+    .req_i         (slave_req[4]),
+    .rsp_o         (slave_rsp[4]),
+    .pairs_in_use_o,
+    .rx_event_i, .tx_event_i,
+    .irq_event_i   (irq_event_o),
+    .irq_q_i       (irq_event_q_o),
+    .card_event_i,
+    .idle_o        (window_idle)
+  );
+
+  // ---------------------------------------------------------------- configuration changes, ISR
+  logic       cfg_irq_q, isr_ack_q, isr_set;
+  logic [1:0] isr_q, isr_rdata_q;
+  irq_req_t   vq_irq;
+  logic       vq_irq_ready;
+  qid_t       vq_irq_q;
+  assign config_changed = (strap_i.link_up != link_q) && !fn_rst_i;
+  wire   isr_read = slave_req[1].valid && !isr_ack_q && !slave_req[1].write &&
+                    (reg_req_i.addr[15:2] == 14'h400) && reg_req_i.be[0];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      link_q      <= 1'b0;
+      cfg_irq_q   <= 1'b0;
+      isr_q       <= '0;
+      isr_rdata_q <= '0;
+      isr_ack_q   <= 1'b0;
+    end else begin
+      link_q      <= strap_i.link_up;
+      isr_ack_q   <= slave_req[1].valid && !isr_ack_q;
+      isr_rdata_q <= isr_read ? isr_q : '0;
+      if (fn_rst_i) begin
+        cfg_irq_q <= 1'b0;
+        isr_q     <= '0;
+      end else begin
+        if ((config_changed || broken) && driver_ok) cfg_irq_q <= 1'b1;
+        else if (cfg_irq_q && !vq_irq.valid && irq_ready_i) cfg_irq_q <= 1'b0;
+        // Reading clears what was read; MSI-X drivers use it for configuration changes only.
+        isr_q[0] <= (isr_q[0] && !isr_read) || (isr_set && !msix_enable_i);
+        isr_q[1] <= (isr_q[1] && !isr_read) || ((config_changed || broken) && driver_ok);
+      end
+    end
+  end
+  assign slave_rsp[1] = '{ack: isr_ack_q, rdata: {30'd0, isr_rdata_q}};
+
+  assign irq_o         = vq_irq.valid ? vq_irq : '{valid: cfg_irq_q, vector: config_vector};
+  assign vq_irq_ready  = irq_ready_i;
+  assign irq_event_o   = vq_irq.valid && irq_ready_i;
+  assign irq_event_q_o = vq_irq_q;
+
+  // ---------------------------------------------------------------- reading rings
+  vq_rd_t [4:0] rd;
+  logic   [4:0] rd_valid, rd_ready;
+  logic         arb_idle;
+  vq_read_arb #(.Clients(5)) u_read_arb (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .valid_i     (rd_valid),
+    .ready_o     (rd_ready),
+    .req_i       (rd),
+    .table_area_o(t_fetch_area),
+    .table_q_o   (t_fetch_q),
+    .table_addr_i(t_fetch_addr),
+    .out_valid_o (rd_req_valid_o),
+    .out_ready_i (rd_req_ready_i),
+    .out_o       (rd_req_o),
+    .idle_o      (arb_idle)
+  );
+
+  vq_table #(.NumQueues(NumQueues)) u_table (
+    .clk_i,
+    .we_lo_i     (t_we_lo),
+    .we_hi_i     (t_we_hi),
+    .w_area_i    (t_w_area),
+    .w_q_i       (t_w_q),
+    .wdata_i     (t_wdata),
+    .fetch_area_i(t_fetch_area),
+    .fetch_q_i   (t_fetch_q),
+    .fetch_addr_o(t_fetch_addr),
+    .used_q_i    (t_used_q),
+    .used_addr_o (t_used_addr),
+    .reg_area_i  (t_reg_area),
+    .reg_q_i     (t_reg_q),
+    .reg_addr_o  (t_reg_addr)
+  );
+
+  // Readers, most urgent first: heads, chains, indexes, wishes, ids.
+  localparam int unsigned RdLoad = 0, RdChainRx = 1, RdChainTx = 2, RdIdx = 3, RdEvent = 4,
+                          RdFetch = 5;
+  logic [5:0]      ram_req, ram_gnt, ram_valid;
+  logic [5:0][8:0] ram_addr;
+  logic [63:0]     ram_data;
+  ctl_ram #(.DataW(DataW), .Readers(6)) u_ctl_ram (
+    .clk_i, .rst_ni,
+    .we_i   ((ram_dst_i == DstCtl) ? ram_we_i : '0),
+    .waddr_i(ram_waddr_i[CtlWordW-1:0]),
+    .winc_i (ram_winc_i),
+    .wdata_i(ram_wdata_i),
+    .req_i  (ram_req),
+    .addr_i (ram_addr),
+    .gnt_o  (ram_gnt),
+    .valid_o(ram_valid),
+    .data_o (ram_data)
+  );
+
+  logic        credit_valid, credit_ready, crx_valid, crx_ready, ctx_valid, ctx_ready;
+  qid_t        credit_q, crx_q, ctx_q, look_q;
+  logic [15:0] commit_rx, commit_tx, used_idx;
+  assign credit_valid = crx_valid || ctx_valid;
+  assign credit_q     = crx_valid ? crx_q : ctx_q;
+  assign crx_ready    = credit_ready;
+  assign ctx_ready    = credit_ready && !crx_valid;
+
+  logic        avail_idle, job_valid, job_ready, slot_free, ev_valid, ev_ready;
+  vq_job_t     job;
+  qid_t        ev_q;
+  logic [15:0] ev_idx;
+  vq_avail #(.NumQueues(NumQueues), .RxDepth(RxDepth), .TxDepth(TxDepth)) u_avail (
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i,
+    .cfg_i         (cfg),
+    .event_idx_i   (event_idx),
+    .run_i         (run),
+    .pause_i,
+    .idle_o        (avail_idle),
+    .db_valid_i    (db_valid),
+    .db_ready_o    (db_ready),
+    .db_q_i        (db_q),
+    .db_has_idx_i  (db_has_idx),
+    .db_idx_i      (db_idx),
+    .credit_valid_i(credit_valid),
+    .credit_ready_o(credit_ready),
+    .credit_q_i    (credit_q),
+    .look_q_o      (look_q),
+    .commit_i      (look_q[0] ? commit_tx : commit_rx),
+    .used_idx_i    (used_idx),
+    .rd_valid_o    (rd_valid[0]),
+    .rd_ready_i    (rd_ready[0]),
+    .rd_o          (rd[0]),
+    .done_i        (rd_done_i),
+    .ram_req_o     (ram_req[RdIdx]),
+    .ram_addr_o    (ram_addr[RdIdx]),
+    .ram_gnt_i     (ram_gnt[RdIdx]),
+    .ram_valid_i   (ram_valid[RdIdx]),
+    .ram_data_i    (ram_data),
+    .event_valid_o (ev_valid),
+    .event_ready_i (ev_ready),
+    .event_q_o     (ev_q),
+    .event_idx_o   (ev_idx),
+    .job_valid_o   (job_valid),
+    .job_ready_i   (job_ready),
+    .job_o         (job),
+    .slot_free_i   (slot_free),
+    .error_o       (err_avail),
+    .error_q_o     (err_avail_q)
+  );
+
+  logic       ld_valid, ld_ready, ld_addr1, ld_bad;
+  vq_job_t    ld_job;
+  logic [4:0] ld_reads;
+  vq_desc_fetch #(.NumQueues(NumQueues)) u_desc_fetch (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .cfg_i       (cfg),
+    .job_valid_i (job_valid),
+    .job_ready_o (job_ready),
+    .job_i       (job),
+    .done_i      (rd_done_i),
+    .ram_req_o   (ram_req[RdFetch]),
+    .ram_addr_o  (ram_addr[RdFetch]),
+    .ram_gnt_i   (ram_gnt[RdFetch]),
+    .ram_valid_i (ram_valid[RdFetch]),
+    .ram_data_i  (ram_data),
+    .rd_valid_o  (rd_valid[1]),
+    .rd_ready_i  (rd_ready[1]),
+    .rd_o        (rd[1]),
+    .load_valid_o(ld_valid),
+    .load_ready_i(ld_ready),
+    .load_job_o  (ld_job),
+    .load_reads_o(ld_reads),
+    .load_addr1_o(ld_addr1),
+    .load_bad_o  (ld_bad)
+  );
+
+  logic     head_valid, load_idle;
+  qid_t     head_q;
+  vq_head_t head;
+  vq_desc_load u_desc_load (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .load_valid_i(ld_valid),
+    .load_ready_o(ld_ready),
+    .load_job_i  (ld_job),
+    .load_reads_i(ld_reads),
+    .load_addr1_i(ld_addr1),
+    .load_bad_i  (ld_bad),
+    .done_i      (rd_done_i),
+    .ram_req_o   (ram_req[RdLoad]),
+    .ram_addr_o  (ram_addr[RdLoad]),
+    .ram_gnt_i   (ram_gnt[RdLoad]),
+    .ram_valid_i (ram_valid[RdLoad]),
+    .ram_data_i  (ram_data),
+    .head_valid_o(head_valid),
+    .head_q_o    (head_q),
+    .head_o      (head),
+    .slot_free_o (slot_free),
+    .error_o     (err_load),
+    .error_q_o   (err_load_q),
+    .idle_o      (load_idle)
+  );
+
+  logic walk_rx_idle, walk_tx_idle, rx_has;
+  qid_t rx_work_q;
+  vq_walker #(.NumQueues(NumQueues), .Depth(RxDepth), .IsRx(1'b1)) u_walk_rx (
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i,
+    .cfg_i          (cfg),
+    .indirect_i     (indirect),
+    .run_i          (run),
+    .head_valid_i   (head_valid),
+    .head_q_i       (head_q),
+    .head_i         (head),
+    .buf_req_valid_i(rxb_req_valid_i),
+    .buf_req_ready_o(rxb_req_ready_o),
+    .buf_req_q_i    (rxb_req_q_i),
+    .seg_valid_o    (rxb_seg_valid_o),
+    .seg_ready_i    (rxb_seg_ready_i),
+    .seg_o          (rxb_seg_o),
+    .commit_i       (rxb_commit_i),
+    .rewind_i       (rxb_rewind_i),
+    .work_valid_o   (buf_avail_o),
+    .work_q_o       (rx_work_q),
+    .check_q_i      ('0),
+    .check_has_o    (rx_has),
+    .credit_valid_o (crx_valid),
+    .credit_ready_i (crx_ready),
+    .credit_q_o     (crx_q),
+    .look_q_i       (look_q),
+    .look_commit_o  (commit_rx),
+    .rd_valid_o     (rd_valid[2]),
+    .rd_ready_i     (rd_ready[2]),
+    .rd_o           (rd[2]),
+    .done_i         (rd_done_i),
+    .ram_req_o      (ram_req[RdChainRx]),
+    .ram_addr_o     (ram_addr[RdChainRx]),
+    .ram_gnt_i      (ram_gnt[RdChainRx]),
+    .ram_valid_i    (ram_valid[RdChainRx]),
+    .ram_data_i     (ram_data),
+    .error_o        (err_rx),
+    .error_q_o      (err_rx_q),
+    .idle_o         (walk_rx_idle)
+  );
+
+  vq_walker #(.NumQueues(NumQueues), .Depth(TxDepth), .IsRx(1'b0)) u_walk_tx (
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i,
+    .cfg_i          (cfg),
+    .indirect_i     (indirect),
+    .run_i          (run),
+    .head_valid_i   (head_valid),
+    .head_q_i       (head_q),
+    .head_i         (head),
+    .buf_req_valid_i(txb_req_valid_i),
+    .buf_req_ready_o(txb_req_ready_o),
+    .buf_req_q_i    (txb_req_q_i),
+    .seg_valid_o    (txb_seg_valid_o),
+    .seg_ready_i    (txb_seg_ready_i),
+    .seg_o          (txb_seg_o),
+    .commit_i       (txb_commit_i),
+    .rewind_i       (1'b0),
+    .work_valid_o,
+    .work_q_o,
+    .check_q_i,
+    .check_has_o    (has_work_o),
+    .credit_valid_o (ctx_valid),
+    .credit_ready_i (ctx_ready),
+    .credit_q_o     (ctx_q),
+    .look_q_i       (look_q),
+    .look_commit_o  (commit_tx),
+    .rd_valid_o     (rd_valid[3]),
+    .rd_ready_i     (rd_ready[3]),
+    .rd_o           (rd[3]),
+    .done_i         (rd_done_i),
+    .ram_req_o      (ram_req[RdChainTx]),
+    .ram_addr_o     (ram_addr[RdChainTx]),
+    .ram_gnt_i      (ram_gnt[RdChainTx]),
+    .ram_valid_i    (ram_valid[RdChainTx]),
+    .ram_data_i     (ram_data),
+    .error_o        (err_tx),
+    .error_q_o      (err_tx_q),
+    .idle_o         (walk_tx_idle)
+  );
+
+  // ---------------------------------------------------------------- used rings, notifications
+  logic        used_idle, notify_idle, pub_valid, pub_ready;
+  qid_t        pub_q;
+  logic [15:0] pub_idx;
+  vq_used #(.DataW(DataW), .NumQueues(NumQueues)) u_used (
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i,
+    .cfg_i        (cfg),
+    .rx_valid_i   (rx_used_valid_i),
+    .rx_ready_o   (rx_used_ready_o),
+    .rx_i         (rx_used_i),
+    .rx_quiet_i,
+    .tx_valid_i   (tx_used_valid_i),
+    .tx_ready_o   (tx_used_ready_o),
+    .tx_i         (tx_used_i),
+    .tx_quiet_i,
+    .event_valid_i(ev_valid),
+    .event_ready_o(ev_ready),
+    .event_q_i    (ev_q),
+    .event_idx_i  (ev_idx),
+    .table_q_o    (t_used_q),
+    .table_addr_i (t_used_addr),
+    .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_last_o, .wr_data_o,
+    .pub_valid_o  (pub_valid),
+    .pub_ready_i  (pub_ready),
+    .pub_q_o      (pub_q),
+    .pub_idx_o    (pub_idx),
+    .look_q_i     (look_q),
+    .look_used_o  (used_idx),
+    .idle_o       (used_idle)
+  );
+
+  vq_notify #(.NumQueues(NumQueues)) u_notify (
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i,
+    .cfg_i         (cfg),
+    .event_idx_i   (event_idx),
+    .msix_enabled_i(msix_enable_i),
+    .pub_valid_i   (pub_valid),
+    .pub_ready_o   (pub_ready),
+    .pub_q_i       (pub_q),
+    .pub_idx_i     (pub_idx),
+    .rd_valid_o    (rd_valid[4]),
+    .rd_ready_i    (rd_ready[4]),
+    .rd_o          (rd[4]),
+    .done_i        (rd_done_i),
+    .ram_req_o     (ram_req[RdEvent]),
+    .ram_addr_o    (ram_addr[RdEvent]),
+    .ram_gnt_i     (ram_gnt[RdEvent]),
+    .ram_valid_i   (ram_valid[RdEvent]),
+    .ram_data_i    (ram_data),
+    .irq_o         (vq_irq),
+    .irq_ready_i   (vq_irq_ready),
+    .irq_q_o       (vq_irq_q),
+    .isr_set_o     (isr_set),
+    .idle_o        (notify_idle)
+  );
+
+  assign idle_o = avail_idle && load_idle && arb_idle && walk_rx_idle && walk_tx_idle &&
+                  used_idle && notify_idle && window_idle && !cfg_irq_q && !reg_req_i.valid;
+
+  // Which queue broke is seen in the waveform; software resets the whole device.
+  logic unused;
+  assign unused = ^{err_avail_q, err_load_q, err_rx_q, err_tx_q, tx_error_q_i, rx_has, rx_work_q,
+                    ram_waddr_i, clear_i};
+endmodule

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Available rings: learns how far each driver has posted and fetches the entries in bursts.
+//
+// Per queue it keeps `seen` (the newest avail.idx known) and `fetched` (entries asked for). An event
+// (doorbell, avail.idx read back, room in the prefetch RAM) makes it look at that queue and do one
+// thing: read up to JobEntries entries, or, when everything known is fetched, ask again: write
+// avail_event, then read avail.idx, in this order, so that a post between the two is never lost
+// (virtio 1.2, "Available Buffer Notification Suppression"; bug-log row 5).
+//
+// A ring entry is never read before its index is known. An index more than the ring ahead of the
+// used index is a protocol error. Latency: 5 cycles from event to request; one event at a time.
+`include "ferronic_assert.svh"
+module vq_avail
+  import ferronic_pkg::*;
+  import vq_pkg::*;
+#(
+  parameter int unsigned NumQueues = 8,
+  parameter int unsigned RxDepth = 128,
+  parameter int unsigned TxDepth = 32,
+  localparam int unsigned QW = $clog2(NumQueues)
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         fn_rst_i,
+  input  vq_clear_t    clear_i,
+  input  vq_cfg_t      cfg_i,
+  input  logic         event_idx_i,
+  input  logic         run_i,       // DRIVER_OK and nothing broken
+  input  logic         pause_i,
+  output logic         idle_o,
+
+  // Doorbells; only those with NOTIFICATION_DATA tell the index.
+  input  logic         db_valid_i,
+  output logic         db_ready_o,
+  input  qid_t         db_q_i,
+  input  logic         db_has_idx_i,
+  input  logic [15:0]  db_idx_i,
+
+  // Room was made in a queue's prefetch RAM.
+  input  logic         credit_valid_i,
+  output logic         credit_ready_o,
+  input  qid_t         credit_q_i,
+
+  // Pointers that others own, looked up by queue.
+  output qid_t         look_q_o,
+  input  logic [15:0]  commit_i,
+  input  logic [15:0]  used_idx_i,
+
+  output logic         rd_valid_o,
+  input  logic         rd_ready_i,
+  output vq_rd_t       rd_o,
+  input  dma_rd_done_t done_i,
+
+  output logic         ram_req_o,
+  output logic [8:0]   ram_addr_o,
+  input  logic         ram_gnt_i,
+  input  logic         ram_valid_i,
+  input  logic [63:0]  ram_data_i,
+
+  // avail_event is written by the used-ring writer; ready means the link layer will send it.
+  output logic         event_valid_o,
+  input  logic         event_ready_i,
+  output qid_t         event_q_o,
+  output logic [15:0]  event_idx_o,
+
+  output logic         job_valid_o,
+  input  logic         job_ready_i,
+  output vq_job_t      job_o,
+  input  logic         slot_free_i, // the oldest job is finished
+
+  output logic         error_o,
+  output qid_t         error_q_o
+);
+  typedef struct packed {
+    logic [15:0] seen;
+    logic [15:0] fetched;
+    logic        reading;   // a read of avail.idx is under way
+    logic        ask;       // a doorbell came whose index is not known
+    logic        armed;     // avail_event equals `seen`
+    logic        listed;    // the queue is in the work list
+  } state_t;
+
+  typedef enum logic [3:0] {
+    StPick, StRam, StRamWait, StLoad, StUpdate, StDecide, StEntries, StEvent, StIndex, StStore
+  } st_e;
+  typedef enum logic [1:0] {EvDoorbell, EvIndex, EvCredit, EvList} ev_e;
+
+  st_e         st_q;
+  ev_e         ev_q;
+  qid_t        q_q;
+  logic [15:0] idx_q;
+  logic        idx_err_q, new_idx_q;
+  state_t      s_q, s_rd;
+  logic [15:0] commit_q, used_q;
+  logic [10:0] mask_q, mask_rd;
+  logic        en_q, en_rd;
+  logic [ 4:0] count_q;
+  logic [ 2:0] slot_q;
+  logic [ 3:0] slots_used_q;
+  logic        relist_q;
+
+  // Reads of avail.idx return in order; their queues wait here.
+  logic idxq_wr, idxq_ready, idxq_valid, idxq_pop;
+  qid_t idxq_q;
+  logic [2:0] idx_tag_q, idx_rtag_q;
+  logic [3:0] idxq_level;
+  prim_fifo #(.Width(QidW), .Depth(8)) u_idx_queue (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .wr_valid_i(idxq_wr), .wr_ready_o(idxq_ready), .wr_data_i(q_q),
+    .rd_valid_o(idxq_valid), .rd_ready_i(idxq_pop), .rd_data_o(idxq_q), .level_o(idxq_level)
+  );
+  vq_cookie_t cookie;
+  assign cookie = vq_cookie_t'(done_i.cookie);
+  logic done_valid, done_pop, done_err, done_addr1, done_wr_ready;
+  logic [3:0] done_level;
+  prim_fifo #(.Width(2), .Depth(8)) u_idx_done (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .wr_valid_i(done_i.valid && cookie.client == ClIdx), .wr_ready_o(done_wr_ready),
+    .wr_data_i({done_i.err, cookie.addr1}),
+    .rd_valid_o(done_valid), .rd_ready_i(done_pop), .rd_data_o({done_err, done_addr1}),
+    .level_o(done_level)
+  );
+
+  // Queues to look at again.
+  logic list_wr, list_ready, list_valid, list_pop;
+  qid_t list_q;
+  logic [QW:0] list_level;
+  prim_fifo #(.Width(QidW), .Depth(NumQueues)) u_list (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .wr_valid_i(list_wr), .wr_ready_o(list_ready), .wr_data_i(q_q),
+    .rd_valid_o(list_valid), .rd_ready_i(list_pop), .rd_data_o(list_q), .level_o(list_level)
+  );
+
+  logic   s_we;
+  state_t s_wdata;
+  prim_lutram #(.Width($bits(state_t)), .Depth(NumQueues)) u_state (
+    .clk_i,
+    .we_i   (s_we || clear_i.valid),
+    .waddr_i(clear_i.valid ? clear_i.q[QW-1:0] : q_q[QW-1:0]),
+    .wdata_i(clear_i.valid ? '0 : s_wdata),
+    .raddr_i(q_q[QW-1:0]),
+    .rdata_o(s_rd)
+  );
+  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
+    .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
+    .raddr_i(q_q[QW-1:0]), .rdata_o(mask_rd)
+  );
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_enable (
+    .clk_i, .we_i(cfg_i.we_enable), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.enable),
+    .raddr_i(q_q[QW-1:0]), .rdata_o(en_rd)
+  );
+
+  assign look_q_o = q_q;
+
+  wire work_list = list_valid && !pause_i;
+  wire pick      = (st_q == StPick) && !clear_i.valid;
+  wire pick_idx  = pick && done_valid && idxq_valid;
+  wire pick_db   = pick && !pick_idx && db_valid_i && !pause_i;
+  wire pick_cred = pick && !pick_idx && !pick_db && credit_valid_i && !pause_i;
+  wire pick_list = pick && !pick_idx && !pick_db && !pick_cred && work_list;
+
+  assign db_ready_o     = pick_db;
+  assign credit_ready_o = pick_cred;
+  assign list_pop       = pick_list;
+  assign ram_req_o      = (st_q == StRam);
+  assign ram_addr_o     = {CtlIdx[11:6], idx_rtag_q};
+  assign done_pop       = (st_q == StRamWait) && ram_valid_i;
+  assign idxq_pop       = done_pop;
+
+  // Update: a newer index?
+  wire [15:0] ahead      = idx_q - s_q.seen;
+  wire [15:0] from_used  = idx_q - used_q;
+  // A doorbell older than what a read has shown is nothing new.
+  wire        newer      = (ahead != '0) && !ahead[15] && en_q && run_i;
+  wire        too_far    = from_used > {4'd0, {1'b0, mask_q} + 12'd1};
+
+  // Decide: how many entries can be read at once?
+  wire [15:0] avail      = s_q.seen - s_q.fetched;
+  wire [15:0] held       = s_q.fetched - commit_q;
+  wire [ 8:0] depth      = q_q[0] ? 9'(TxDepth) : 9'(RxDepth);
+  wire [ 8:0] space      = depth - held[8:0];
+  wire [11:0] to_wrap    = {1'b0, mask_q} + 12'd1 - {1'b0, s_q.fetched[10:0] & mask_q};
+  function automatic logic [4:0] clip(input logic [15:0] v);
+    clip = (v >= 16'(JobEntries)) ? 5'(JobEntries) : v[4:0];
+  endfunction
+  wire [4:0] c_avail = clip(avail);
+  wire [4:0] c_space = clip({7'd0, space});
+  wire [4:0] c_wrap  = clip({4'd0, to_wrap});
+  wire [4:0] c_as    = (c_avail < c_space) ? c_avail : c_space;
+  wire [4:0] c_count = (c_as < c_wrap) ? c_as : c_wrap;
+  // A short burst is put off while entries are left to consume: more room will be reported.
+  wire put_off = (space == '0) || (space < 9'd8 && {7'd0, space} < avail && held != '0);
+  wire slot_ok = (slots_used_q != 4'(JobSlots)) && job_ready_i;
+
+  always_comb begin
+    s_wdata = s_q;
+    s_we    = 1'b0;
+    list_wr = 1'b0;
+    idxq_wr = 1'b0;
+    unique case (st_q)
+      StStore: begin
+        s_we = 1'b1;
+        list_wr = relist_q && !s_q.listed;
+        s_wdata.listed = s_q.listed || relist_q;
+      end
+      StIndex: idxq_wr = rd_ready_i;
+      default: ;
+    endcase
+  end
+
+  // Reads: entries of a job, or avail.idx.
+  assign rd_valid_o = (st_q == StEntries) || (st_q == StIndex);
+  always_comb begin
+    rd_o        = '0;
+    rd_o.area   = AreaDriver;
+    rd_o.q      = q_q;
+    if (st_q == StEntries) begin
+      rd_o.offset = 64'd4 + {52'd0, s_q.fetched[10:0] & mask_q, 1'b0};
+      rd_o.len    = {10'd0, count_q, 1'b0};
+      rd_o.ptr    = CtlAvail | {3'd0, slot_q, 6'd0};
+      rd_o.client = ClAvail;
+      rd_o.tag    = {1'b0, slot_q};
+    end else begin
+      rd_o.offset = 64'd2;
+      rd_o.len    = 16'd2;
+      rd_o.ptr    = CtlIdx | {6'd0, idx_tag_q, 3'd0};
+      rd_o.client = ClIdx;
+      rd_o.tag    = {1'b0, idx_tag_q};
+    end
+  end
+  assign job_valid_o   = (st_q == StEntries) && rd_ready_i;
+  assign job_o         = '{q: q_q, count: count_q, slot: slot_q};
+  assign event_valid_o = (st_q == StEvent);
+  assign event_q_o     = q_q;
+  assign event_idx_o   = s_q.seen;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      st_q         <= StPick;
+      slot_q       <= '0;
+      slots_used_q <= '0;
+      idx_tag_q    <= '0;
+      idx_rtag_q   <= '0;
+      error_o      <= 1'b0;
+    end else if (fn_rst_i) begin
+      st_q         <= StPick;
+      slot_q       <= '0;
+      slots_used_q <= '0;
+      idx_tag_q    <= '0;
+      idx_rtag_q   <= '0;
+      error_o      <= 1'b0;
+    end else begin
+      error_o      <= 1'b0;
+      slots_used_q <= slots_used_q + 4'(job_valid_o) - 4'(slot_free_i);
+      if (job_valid_o) slot_q <= slot_q + 1'b1;
+      if (idxq_wr) idx_tag_q <= idx_tag_q + 1'b1;
+      if (idxq_pop) idx_rtag_q <= idx_rtag_q + 1'b1;
+      unique case (st_q)
+        StPick: begin
+          if (pick_idx) st_q <= StRam;
+          else if (pick_db || pick_cred || pick_list) st_q <= StLoad;
+        end
+        StRam: if (ram_gnt_i) st_q <= StRamWait;
+        StRamWait: if (ram_valid_i) st_q <= StLoad;
+        StLoad: st_q <= StUpdate;
+        StUpdate: begin
+          st_q <= StDecide;
+          if (ev_q == EvIndex && idx_err_q) begin
+            error_o <= 1'b1;
+            st_q    <= StStore;
+          end else if (new_idx_q && newer && too_far) begin
+            error_o <= 1'b1;
+            st_q    <= StStore;
+          end
+        end
+        StDecide: begin
+          st_q <= StStore;
+          if (en_q && run_i) begin
+            if (avail != '0) begin
+              if (!put_off && slot_ok) st_q <= StEntries;
+            end else if (!s_q.reading && idxq_ready && s_q.ask) begin
+              st_q <= StIndex;
+            end else if (!s_q.reading && idxq_ready && !s_q.armed && event_idx_i) begin
+              st_q <= StEvent;
+            end
+          end
+        end
+        StEntries: if (rd_ready_i) st_q <= StStore;
+        StEvent: if (event_ready_i) st_q <= StIndex;
+        StIndex: if (rd_ready_i) st_q <= StStore;
+        StStore: st_q <= StPick;
+        default: st_q <= StPick;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    unique case (st_q)
+      StPick: begin
+        relist_q <= 1'b0;
+        if (pick_idx) begin
+          ev_q      <= EvIndex;
+          q_q       <= idxq_q;
+          idx_err_q <= done_err;
+          new_idx_q <= !done_err;
+        end else if (pick_db) begin
+          ev_q      <= EvDoorbell;
+          q_q       <= db_q_i;
+          idx_q     <= db_idx_i;
+          new_idx_q <= db_has_idx_i;
+        end else if (pick_cred) begin
+          ev_q      <= EvCredit;
+          q_q       <= credit_q_i;
+          new_idx_q <= 1'b0;
+        end else begin
+          ev_q      <= EvList;
+          q_q       <= list_q;
+          new_idx_q <= 1'b0;
+        end
+      end
+      StRamWait: idx_q <= done_addr1 ? ram_data_i[31:16] : ram_data_i[15:0];
+      StLoad: begin
+        s_q      <= s_rd;
+        commit_q <= commit_i;
+        used_q   <= used_idx_i;
+        mask_q   <= mask_rd;
+        en_q     <= en_rd;
+      end
+      StUpdate: begin
+        if (ev_q == EvIndex) s_q.reading <= 1'b0;
+        if (ev_q == EvList) s_q.listed <= 1'b0;
+        if (ev_q == EvDoorbell && !new_idx_q && en_q) s_q.ask <= 1'b1;
+        if (new_idx_q && newer && !too_far) begin
+          s_q.seen  <= idx_q;
+          s_q.armed <= 1'b0;
+        end
+      end
+      StDecide: begin
+        count_q <= c_count;
+        if (en_q && run_i) begin
+          if (avail != '0) begin
+            // What cannot start now is looked at again, or when room is reported.
+            relist_q <= !put_off && (!slot_ok || avail != {11'd0, c_count});
+          end else if (!s_q.reading && !idxq_ready && (s_q.ask || !s_q.armed)) begin
+            relist_q <= 1'b1;
+          end
+        end
+      end
+      StEntries: begin
+        if (rd_ready_i) begin
+          s_q.fetched <= s_q.fetched + {11'd0, count_q};
+          // All known entries asked for: look again whether there are more.
+          if (avail == {11'd0, count_q}) relist_q <= 1'b1;
+        end
+      end
+      StEvent: s_q.armed <= 1'b1;
+      StIndex: begin
+        s_q.reading <= 1'b1;
+        s_q.ask     <= 1'b0;
+      end
+      default: ;
+    endcase
+  end
+
+  assign error_q_o = q_q;
+  assign idle_o = (st_q == StPick) && !idxq_valid && !(db_valid_i && !pause_i) &&
+                  !(credit_valid_i && !pause_i) && !work_list && (slots_used_q == '0);
+
+  `FERRONIC_ASSERT(DoneFits, !(done_i.valid && cookie.client == ClIdx) || done_wr_ready,
+                   clk_i, rst_ni)
+  `FERRONIC_ASSERT(ListFits, !list_wr || list_ready, clk_i, rst_ni)
+  `FERRONIC_ASSERT(SlotsInRange, slots_used_q <= 4'(JobSlots), clk_i, rst_ni)
+  `FERRONIC_ASSERT(NeverMoreThanKnown, !(st_q == StEntries) || ({11'd0, count_q} <= avail),
+                   clk_i, rst_ni)
+
+  logic unused;
+  assign unused = ^{idxq_level, done_level, list_level, cookie.tag, ram_data_i[63:32], held[15:9],
+                    clear_i.q, cfg_i, q_q, commit_q};
+endmodule

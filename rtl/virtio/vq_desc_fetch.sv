@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Turns a run of available entries into reads of their head descriptors. Neighbouring descriptor
+// numbers share one read. Jobs are worked on in order; up to JobSlots are in flight between here,
+// the DMA reader and vq_desc_load. One entry a cycle once the entries have arrived.
+`include "ferronic_assert.svh"
+module vq_desc_fetch
+  import ferronic_pkg::*;
+  import vq_pkg::*;
+#(
+  parameter int unsigned NumQueues = 8,
+  localparam int unsigned QW = $clog2(NumQueues)
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         fn_rst_i,
+  input  vq_cfg_t      cfg_i,
+
+  input  logic         job_valid_i,
+  output logic         job_ready_o,
+  input  vq_job_t      job_i,
+  input  dma_rd_done_t done_i,
+
+  output logic         ram_req_o,
+  output logic [8:0]   ram_addr_o,
+  input  logic         ram_gnt_i,
+  input  logic         ram_valid_i,
+  input  logic [63:0]  ram_data_i,
+
+  output logic         rd_valid_o,
+  input  logic         rd_ready_i,
+  output vq_rd_t       rd_o,
+
+  // To vq_desc_load: the job, how many reads it has, where its entries start, and whether it is
+  // to be thrown away.
+  output logic         load_valid_o,
+  input  logic         load_ready_i,
+  output vq_job_t      load_job_o,
+  output logic [4:0]   load_reads_o,
+  output logic         load_addr1_o,
+  output logic         load_bad_o
+);
+  typedef enum logic [2:0] {StIdle, StWord, StWordWait, StEntry, StSend, StLoad} st_e;
+  st_e         st_q;
+  vq_job_t     job_q;
+  logic        job_valid, job_pop;
+  vq_job_t     job_head;
+  logic [3:0]  job_level;
+  logic        addr1_q, bad_q;
+  logic [4:0]  i_q;         // next entry
+  logic [63:0] word_q;
+  logic [4:0]  run_q;       // entries in the run collected so far
+  logic [4:0]  first_q;     // its first entry
+  logic [15:0] start_q;     // its first descriptor
+  logic [4:0]  reads_q;
+  logic [10:0] mask;
+
+  prim_fifo #(.Width($bits(vq_job_t)), .Depth(JobSlots)) u_jobs (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .wr_valid_i(job_valid_i), .wr_ready_o(job_ready_o), .wr_data_i(job_i),
+    .rd_valid_o(job_valid), .rd_ready_i(job_pop), .rd_data_o(job_head), .level_o(job_level)
+  );
+  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
+    .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
+    .raddr_i(job_q.q[QW-1:0]), .rdata_o(mask)
+  );
+
+  vq_cookie_t cookie;
+  assign cookie = vq_cookie_t'(done_i.cookie);
+  logic done_valid, done_pop, done_err, done_addr1, done_ready;
+  logic [3:0] done_level;
+  prim_fifo #(.Width(2), .Depth(JobSlots)) u_done (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .wr_valid_i(done_i.valid && cookie.client == ClAvail), .wr_ready_o(done_ready),
+    .wr_data_i({done_i.err, cookie.addr1}),
+    .rd_valid_o(done_valid), .rd_ready_i(done_pop), .rd_data_o({done_err, done_addr1}),
+    .level_o(done_level)
+  );
+
+  assign job_pop  = (st_q == StIdle) && job_valid && done_valid;
+  assign done_pop = job_pop;
+
+  // Entry i lies at half-word i + addr1 of the slot.
+  wire [5:0]  half    = {1'b0, i_q} + {5'd0, addr1_q};
+  wire [15:0] id      = word_q[16*half[1:0] +: 16];
+  wire        id_bad  = id > {5'd0, mask};
+  wire        joins   = (run_q != '0) && (id == start_q + {11'd0, run_q});
+  wire        all     = (i_q == job_q.count);
+
+  assign ram_req_o  = (st_q == StWord);
+  assign ram_addr_o = {CtlAvail[11:9], job_q.slot, half[4:2]};
+
+  assign rd_valid_o = (st_q == StSend);
+  always_comb begin
+    rd_o        = '0;
+    rd_o.area   = AreaDesc;
+    rd_o.q      = job_q.q;
+    rd_o.offset = {44'd0, start_q, 4'd0};
+    rd_o.len    = {7'd0, run_q, 4'd0};
+    rd_o.ptr    = CtlDesc | {1'b0, job_q.slot, first_q[3:0], 4'd0};
+    rd_o.client = ClDesc;
+    rd_o.tag    = {1'b0, job_q.slot};
+  end
+
+  assign load_valid_o = (st_q == StLoad);
+  assign load_job_o   = job_q;
+  assign load_reads_o = reads_q;
+  assign load_addr1_o = addr1_q;
+  assign load_bad_o   = bad_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) st_q <= StIdle;
+    else if (fn_rst_i) st_q <= StIdle;
+    else begin
+      unique case (st_q)
+        StIdle: if (job_pop) st_q <= done_err ? StLoad : StWord;
+        StWord: if (ram_gnt_i) st_q <= StWordWait;
+        StWordWait: if (ram_valid_i) st_q <= StEntry;
+        StEntry: begin
+          if (all) st_q <= (run_q != '0) ? StSend : StLoad;
+          else if (id_bad) st_q <= (run_q != '0) ? StSend : StLoad;
+          else if (run_q != '0 && !joins) st_q <= StSend;
+          else if (half[1:0] == 2'd3 && i_q + 5'd1 != job_q.count) st_q <= StWord;
+        end
+        StSend: if (rd_ready_i) st_q <= (all || bad_q) ? StLoad : StEntry;
+        StLoad: if (load_ready_i) st_q <= StIdle;
+        default: st_q <= StIdle;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    unique case (st_q)
+      StIdle: begin
+        job_q   <= job_head;
+        addr1_q <= done_addr1;
+        bad_q   <= done_err;
+        i_q     <= '0;
+        run_q   <= '0;
+        reads_q <= '0;
+      end
+      StWordWait: word_q <= ram_data_i;
+      StEntry: begin
+        if (!all) begin
+          if (id_bad) bad_q <= 1'b1;
+          else if (run_q == '0) begin
+            start_q <= id;
+            first_q <= i_q;
+            run_q   <= 5'd1;
+            i_q     <= i_q + 5'd1;
+          end else if (joins) begin
+            run_q <= run_q + 5'd1;
+            i_q   <= i_q + 5'd1;
+          end
+        end
+      end
+      StSend: begin
+        if (rd_ready_i) begin
+          run_q   <= '0;
+          reads_q <= reads_q + 5'd1;
+        end
+      end
+      default: ;
+    endcase
+  end
+
+  `FERRONIC_ASSERT(DoneFits, !(done_i.valid && cookie.client == ClAvail) || done_ready,
+                   clk_i, rst_ni)
+  `FERRONIC_ASSERT_STABLE(RdStable, rd_valid_o, rd_ready_i || fn_rst_i, rd_o, clk_i, rst_ni)
+
+  logic unused;
+  assign unused = ^{job_level, done_level, cookie.tag, cfg_i, half[5], job_q.q, first_q[4]};
+endmodule

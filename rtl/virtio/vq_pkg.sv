@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Types of the virtqueue engine, and the map of the control RAM in which it reads rings.
+package vq_pkg;
+  import ferronic_pkg::*;
+
+  // The three areas of a split virtqueue (virtio 1.2, "Split Virtqueues"), or an absolute address
+  // for indirect tables.
+  typedef enum logic [1:0] {
+    AreaDesc   = 2'd0,
+    AreaDriver = 2'd1,
+    AreaDevice = 2'd2,
+    AreaAbs    = 2'd3
+  } vq_area_e;
+
+  // Who asked for a control read; carried in the DMA cookie.
+  typedef enum logic [2:0] {
+    ClIdx     = 3'd0,  // avail.idx
+    ClAvail   = 3'd1,  // available ring entries
+    ClDesc    = 3'd2,  // head descriptors
+    ClChainRx = 3'd3,  // rest of a chain, or an indirect table
+    ClChainTx = 3'd4,
+    ClEvent   = 3'd5   // used_event or avail.flags
+  } vq_client_e;
+
+  // A control read, relative to an area of a queue. The data lands at ptr + (address mod 4).
+  typedef struct packed {
+    vq_area_e    area;
+    qid_t        q;
+    logic [63:0] offset;
+    logic [15:0] len;
+    logic [11:0] ptr;
+    vq_client_e  client;
+    logic [ 3:0] tag;
+  } vq_rd_t;
+
+  // Cookie of a control read: bit 7 is address bit 1, then client and tag.
+  typedef struct packed {
+    logic       addr1;
+    vq_client_e client;
+    logic [3:0] tag;
+  } vq_cookie_t;
+
+  // Changes of a queue's configuration, broadcast to the blocks that keep a copy.
+  typedef struct packed {
+    logic        we_size;
+    logic        we_enable;
+    logic        we_vector;
+    qid_t        q;
+    logic [10:0] mask;    // size - 1
+    logic        enable;
+    logic [15:0] vector;  // MSI-X vector
+  } vq_cfg_t;
+
+  // Virtqueue state is cleared queue by queue, at reset or at a reset of one queue.
+  typedef struct packed {
+    logic valid;
+    qid_t q;
+  } vq_clear_t;
+
+  // Entries read at once, and jobs in flight.
+  localparam int unsigned JobEntries = 16;
+  localparam int unsigned JobSlots = 8;
+
+  // A run of available entries on its way to the prefetch RAM.
+  typedef struct packed {
+    qid_t       q;
+    logic [4:0] count;   // 1 to JobEntries
+    logic [2:0] slot;
+  } vq_job_t;
+
+  // A head descriptor, as kept in the prefetch RAM.
+  typedef struct packed {
+    logic        indirect;
+    logic        write;
+    logic        next_valid;
+    logic [15:0] next;
+    logic [15:0] id;
+    logic [31:0] len;
+    logic [63:0] addr;
+  } vq_head_t;
+
+  // Descriptor flags (virtio 1.2, "The Virtqueue Descriptor Table").
+  localparam int unsigned DescFlagNext = 0;
+  localparam int unsigned DescFlagWrite = 1;
+  localparam int unsigned DescFlagIndirect = 2;
+
+  // Control RAM, 4 KiB.
+  localparam int unsigned CtlRamBytes = 4096;
+  localparam logic [11:0] CtlAvail   = 12'h000;  // JobSlots x 64 bytes
+  localparam logic [11:0] CtlChainRx = 12'h200;  // 256 bytes
+  localparam logic [11:0] CtlChainTx = 12'h300;  // 256 bytes
+  localparam logic [11:0] CtlIdx     = 12'h400;  // 8 x 8 bytes
+  localparam logic [11:0] CtlEvent   = 12'h480;  // 8 x 8 bytes
+  localparam logic [11:0] CtlDesc    = 12'h800;  // JobSlots x 256 bytes
+endpackage

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Prefetch RAM of one direction and the walk along descriptor chains: gives the data path one buffer
+// at a time as a stream of segments, whatever the ring looks like (the ring-neutral token).
+//
+// Heads are stored in ring order, Depth for each queue, addressed by the available index itself, so
+// the pointers are ring indexes: `wr` (stored), `commit` (taken for good; vq_avail may refill), and
+// the one walking pointer of the queue being served. A rewind gives back what was taken since the
+// last commit.
+//
+// A chain is followed in windows: up to ChainWindow descriptors are read at once, in the hope that
+// `next` counts upwards, as drivers mostly do; an indirect table is read WindowMax entries at once.
+// One buffer of one segment takes 4 cycles. A chain of more than the ring's size, a number outside
+// the table, a wrong direction, nesting, or length 0 is an error: the walk answers `err` and the
+// device stops (virtio 1.2, "The Virtqueue Descriptor Table" and "Indirect Descriptors").
+`include "ferronic_assert.svh"
+module vq_walker
+  import ferronic_pkg::*;
+  import vq_pkg::*;
+#(
+  parameter int unsigned NumQueues = 8,
+  parameter int unsigned Depth = 32,
+  parameter bit          IsRx = 1'b1,      // buffers are written by the device
+  localparam int unsigned Pairs = NumQueues / 2,
+  localparam int unsigned PW = (Pairs > 1) ? $clog2(Pairs) : 1
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         fn_rst_i,
+  input  vq_clear_t    clear_i,
+  input  vq_cfg_t      cfg_i,
+  input  logic         indirect_i,   // INDIRECT_DESC negotiated
+  input  logic         run_i,
+
+  input  logic         head_valid_i,
+  input  qid_t         head_q_i,
+  input  vq_head_t     head_i,
+
+  input  logic         buf_req_valid_i,
+  output logic         buf_req_ready_o,
+  input  qid_t         buf_req_q_i,
+  output logic         seg_valid_o,
+  input  logic         seg_ready_i,
+  output vq_seg_t      seg_o,
+  input  logic         commit_i,     // pulses; the queue is that of the last request
+  input  logic         rewind_i,
+
+  // A queue has something (pulse), and whether it has (combinational look-up).
+  output logic         work_valid_o,
+  output qid_t         work_q_o,
+  input  qid_t         check_q_i,
+  output logic         check_has_o,
+
+  output logic         credit_valid_o,
+  input  logic         credit_ready_i,
+  output qid_t         credit_q_o,
+  input  qid_t         look_q_i,
+  output logic [15:0]  look_commit_o,
+
+  output logic         rd_valid_o,
+  input  logic         rd_ready_i,
+  output vq_rd_t       rd_o,
+  input  dma_rd_done_t done_i,
+  output logic         ram_req_o,
+  output logic [8:0]   ram_addr_o,
+  input  logic         ram_gnt_i,
+  input  logic         ram_valid_i,
+  input  logic [63:0]  ram_data_i,
+
+  output logic         error_o,
+  output qid_t         error_q_o,
+  output logic         idle_o
+);
+  localparam int unsigned DW = $clog2(Depth);
+  localparam int unsigned WindowMax = 16;
+  localparam int unsigned ChainWindow = 4;
+  localparam vq_client_e Client = IsRx ? ClChainRx : ClChainTx;
+  localparam logic [11:0] Buffer = IsRx ? CtlChainRx : CtlChainTx;
+
+  if (Depth != (1 << DW) || Depth < 16) begin : g_bad_depth
+    $error("%m: Depth (%0d) must be a power of two, at least 16", Depth);
+  end
+
+  typedef enum logic [3:0] {
+    StIdle, StCheck, StHead, StSegment, StFollow, StFetch, StFetchWait, StWord0, StWord1, StWord2,
+    StEmit, StNone, StError
+  } st_e;
+  st_e          st_q;
+  qid_t         q_q;
+  logic         spec_q;             // something is taken and not committed
+  logic [15:0]  ptr_q;              // index of the head to take next, if spec_q
+  vq_head_t     d_q;                // descriptor at hand
+  logic [15:0]  id_q;
+  logic         in_table_q;         // walking an indirect table
+  logic [63:0]  table_q;            // its address
+  logic [16:0]  limit_q;            // descriptors in the table or ring
+  logic [11:0]  count_q;            // descriptors walked
+  logic [15:0]  want_q;             // next descriptor's number
+  logic [15:0]  win_base_q;
+  logic [ 4:0]  win_count_q;        // 0: nothing in the window
+  logic         done_q, done_err_q;
+  logic [10:0]  mask;
+  logic         enabled;
+  logic [15:0]  wr_rd, commit_rd, wr_old, wr_check, commit_check;
+  vq_seg_t      seg_q;
+  logic [63:0]  word0_q;
+
+  wire [PW-1:0] head_p  = head_q_i[PW:1];
+  wire [PW-1:0] walk_p  = q_q[PW:1];
+  wire [PW-1:0] clear_p = clear_i.q[PW:1];
+  wire          clear   = clear_i.valid && (clear_i.q[0] == !IsRx);
+  wire          store   = head_valid_i && (head_q_i[0] == !IsRx);
+
+  // ---------------------------------------------------------------- heads and pointers
+  vq_head_t head_rd;
+  logic     head_re;
+  logic [15:0] take_idx;
+  prim_ram_1r1w #(.Width($bits(vq_head_t)), .Depth(Pairs * Depth)) u_heads (
+    .clk_i,
+    .we_i   (store),
+    .waddr_i(($clog2(Pairs * Depth))'({head_p, wr_old[DW-1:0]})),
+    .wdata_i(head_i),
+    .re_i   (head_re),
+    .raddr_i(($clog2(Pairs * Depth))'({walk_p, take_idx[DW-1:0]})),
+    .rdata_o(head_rd)
+  );
+
+  logic          wr_we;
+  logic [PW-1:0] wr_addr;
+  logic [15:0]   wr_data;
+  assign wr_we   = store || clear;
+  assign wr_addr = clear ? clear_p : head_p;
+  assign wr_data = clear ? '0 : wr_old + 16'd1;
+  prim_lutram #(.Width(16), .Depth(1 << PW)) u_wr_own (
+    .clk_i, .we_i(wr_we), .waddr_i(wr_addr), .wdata_i(wr_data),
+    .raddr_i(head_p), .rdata_o(wr_old)
+  );
+  prim_lutram #(.Width(16), .Depth(1 << PW)) u_wr_walk (
+    .clk_i, .we_i(wr_we), .waddr_i(wr_addr), .wdata_i(wr_data),
+    .raddr_i(walk_p), .rdata_o(wr_rd)
+  );
+  prim_lutram #(.Width(16), .Depth(1 << PW)) u_wr_check (
+    .clk_i, .we_i(wr_we), .waddr_i(wr_addr), .wdata_i(wr_data),
+    .raddr_i(check_q_i[PW:1]), .rdata_o(wr_check)
+  );
+
+  logic          cm_we;
+  logic [PW-1:0] cm_addr;
+  logic [15:0]   cm_data;
+  wire           do_commit = commit_i && spec_q;
+  assign cm_we   = do_commit || clear;
+  assign cm_addr = clear ? clear_p : walk_p;
+  assign cm_data = clear ? '0 : ptr_q;
+  prim_lutram #(.Width(16), .Depth(1 << PW)) u_cm_walk (
+    .clk_i, .we_i(cm_we), .waddr_i(cm_addr), .wdata_i(cm_data),
+    .raddr_i(walk_p), .rdata_o(commit_rd)
+  );
+  prim_lutram #(.Width(16), .Depth(1 << PW)) u_cm_look (
+    .clk_i, .we_i(cm_we), .waddr_i(cm_addr), .wdata_i(cm_data),
+    .raddr_i(look_q_i[PW:1]), .rdata_o(look_commit_o)
+  );
+  prim_lutram #(.Width(16), .Depth(1 << PW)) u_cm_check (
+    .clk_i, .we_i(cm_we), .waddr_i(cm_addr), .wdata_i(cm_data),
+    .raddr_i(check_q_i[PW:1]), .rdata_o(commit_check)
+  );
+
+  prim_lutram #(.Width(11), .Depth(1 << PW)) u_mask (
+    .clk_i, .we_i(cfg_i.we_size && cfg_i.q[0] == !IsRx), .waddr_i(cfg_i.q[PW:1]),
+    .wdata_i(cfg_i.mask), .raddr_i(walk_p), .rdata_o(mask)
+  );
+  prim_lutram #(.Width(1), .Depth(1 << PW)) u_enable (
+    .clk_i, .we_i(cfg_i.we_enable && cfg_i.q[0] == !IsRx), .waddr_i(cfg_i.q[PW:1]),
+    .wdata_i(cfg_i.enable), .raddr_i(walk_p), .rdata_o(enabled)
+  );
+
+  assign work_valid_o = store && !fn_rst_i;
+  assign work_q_o     = head_q_i;
+  assign check_has_o  = (wr_check != commit_check);
+
+  // Room is reported every eighth head, and when nothing is left.
+  logic credit_set;
+  assign credit_set = do_commit && ((ptr_q[15:3] != commit_rd[15:3]) || (ptr_q == wr_rd));
+  logic credit_ready, credit_lost_q;
+  logic [2:0] credit_level;
+  qid_t credit_q;
+  prim_fifo #(.Width(QidW), .Depth(4)) u_credit (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .wr_valid_i(credit_set || credit_lost_q), .wr_ready_o(credit_ready), .wr_data_i(q_q),
+    .rd_valid_o(credit_valid_o), .rd_ready_i(credit_ready_i), .rd_data_o(credit_q),
+    .level_o(credit_level)
+  );
+  assign credit_q_o = credit_q;
+
+  // ---------------------------------------------------------------- the walk
+  assign take_idx = spec_q ? ptr_q : commit_rd;
+  assign head_re  = (st_q == StCheck);
+  // A request waits for the report of room, so that the queue named there is still this one.
+  assign buf_req_ready_o = (st_q == StIdle) && !commit_i && !rewind_i && !credit_lost_q;
+
+  wire [15:0] in_window = want_q - win_base_q;
+  wire        hit       = in_window < {11'd0, win_count_q};
+  wire [16:0] left      = limit_q - {1'b0, want_q};
+  wire [4:0]  window    = in_table_q ? 5'(WindowMax) : 5'(ChainWindow);
+  wire [4:0]  get       = (left < {12'd0, window}) ? left[4:0] : window;
+
+  // The descriptor at hand, checked.
+  wire bad_dir      = (d_q.write != IsRx) && !d_q.indirect;
+  wire bad_indirect = d_q.indirect && (!indirect_i || in_table_q || d_q.next_valid ||
+                      d_q.len[3:0] != '0 || d_q.len[31:20] != '0 ||
+                      d_q.len[19:4] > {4'd0, {1'b0, mask} + 12'd1});
+  wire bad_count    = (count_q > {1'b0, mask});
+  wire bad          = (d_q.len == '0) || bad_dir || bad_indirect || bad_count;
+
+  assign rd_valid_o = (st_q == StFetch);
+  always_comb begin
+    rd_o        = '0;
+    rd_o.area   = in_table_q ? AreaAbs : AreaDesc;
+    rd_o.q      = q_q;
+    rd_o.offset = {44'd0, want_q, 4'd0} + (in_table_q ? table_q : 64'd0);
+    rd_o.len    = {7'd0, get, 4'd0};
+    rd_o.ptr    = Buffer;
+    rd_o.client = Client;
+  end
+  vq_cookie_t cookie;
+  assign cookie = vq_cookie_t'(done_i.cookie);
+  wire done = done_i.valid && (cookie.client == Client);
+
+  assign ram_req_o  = (st_q == StWord0) || (st_q == StWord1 && ram_valid_i);
+  assign ram_addr_o = {Buffer[11:8], in_window[3:0], (st_q == StWord1)};
+
+  assign seg_valid_o = (st_q == StEmit) || (st_q == StNone) || (st_q == StError);
+  assign seg_o       = seg_q;
+  assign error_o     = (st_q == StError) && seg_ready_i;
+  assign error_q_o   = q_q;
+  assign idle_o      = (st_q == StIdle) && !credit_lost_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      st_q          <= StIdle;
+      spec_q        <= 1'b0;
+      done_q        <= 1'b0;
+      credit_lost_q <= 1'b0;
+    end else if (fn_rst_i) begin
+      st_q          <= StIdle;
+      spec_q        <= 1'b0;
+      done_q        <= 1'b0;
+      credit_lost_q <= 1'b0;
+    end else begin
+      credit_lost_q <= (credit_set || credit_lost_q) && !credit_ready;
+      if (done) done_q <= 1'b1;
+      if (st_q == StFetch) done_q <= 1'b0;
+      if (commit_i || rewind_i) spec_q <= 1'b0;
+      unique case (st_q)
+        StIdle: if (buf_req_valid_i && buf_req_ready_o) st_q <= StCheck;
+        StCheck: begin
+          if (!enabled || !run_i || take_idx == wr_rd) st_q <= StNone;
+          else st_q <= StHead;
+        end
+        StHead: begin
+          spec_q <= 1'b1;
+          st_q   <= StSegment;
+        end
+        StSegment: begin
+          if (bad) st_q <= StError;
+          else if (d_q.indirect) st_q <= StFollow;
+          else st_q <= StEmit;
+        end
+        StEmit: if (seg_ready_i) st_q <= seg_q.last ? StIdle : StFollow;
+        StFollow: begin
+          if ({1'b0, want_q} >= limit_q) st_q <= StError;
+          else st_q <= hit ? StWord0 : StFetch;
+        end
+        StFetch: if (rd_ready_i) st_q <= StFetchWait;
+        StFetchWait: if (done_q) st_q <= done_err_q ? StError : StWord0;
+        StWord0: if (ram_gnt_i) st_q <= StWord1;
+        StWord1: if (ram_valid_i) st_q <= ram_gnt_i ? StWord2 : StWord0;
+        StWord2: if (ram_valid_i) st_q <= StSegment;
+        StNone, StError: if (seg_ready_i) st_q <= StIdle;
+        default: st_q <= StIdle;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (done) done_err_q <= done_i.err;
+    unique case (st_q)
+      StIdle: begin
+        if (buf_req_valid_i && buf_req_ready_o) q_q <= buf_req_q_i;
+        in_table_q  <= 1'b0;
+        win_count_q <= '0;
+        count_q     <= '0;
+      end
+      StCheck: begin
+        ptr_q <= take_idx + 16'd1;
+        seg_q <= '0;
+        seg_q.none <= 1'b1;
+        seg_q.off  <= !enabled || !run_i;
+        limit_q <= {6'd0, mask} + 17'd1;
+      end
+      StHead: begin
+        d_q  <= head_rd;
+        id_q <= head_rd.id;
+      end
+      StSegment: begin
+        seg_q <= '{none: 1'b0, off: 1'b0, err: bad, last: !d_q.next_valid || bad,
+                   id: id_q, len: d_q.len, addr: d_q.addr};
+        if (d_q.indirect) begin
+          in_table_q  <= 1'b1;
+          table_q     <= d_q.addr;
+          limit_q     <= {1'b0, d_q.len[19:4]};
+          want_q      <= '0;
+          win_count_q <= '0;
+        end else begin
+          want_q  <= d_q.next;
+          count_q <= count_q + 12'd1;
+        end
+      end
+      StFollow: begin
+        seg_q.err  <= 1'b1;
+        seg_q.last <= 1'b1;
+      end
+      StFetch: begin
+        win_base_q  <= want_q;
+        win_count_q <= get;
+      end
+      StWord1: word0_q <= ram_data_i;
+      StWord2: begin
+        d_q <= '{indirect: ram_data_i[32 + DescFlagIndirect], write: ram_data_i[32 + DescFlagWrite],
+                 next_valid: ram_data_i[32 + DescFlagNext], next: ram_data_i[63:48],
+                 id: id_q, len: ram_data_i[31:0], addr: word0_q};
+      end
+      default: ;
+    endcase
+  end
+
+  `FERRONIC_ASSERT_STABLE(SegStable, seg_valid_o, seg_ready_i || fn_rst_i, seg_o, clk_i, rst_ni)
+  `FERRONIC_ASSERT(NeverPastStored, !(st_q == StHead) || (ptr_q - commit_rd) <= (wr_rd - commit_rd),
+                   clk_i, rst_ni)
+  `FERRONIC_ASSERT(OneAtATime, !(commit_i && rewind_i), clk_i, rst_ni)
+
+  logic unused;
+  assign unused = ^{credit_level, cookie, clear_i.q, cfg_i, head_q_i, q_q, check_q_i, look_q_i,
+                    in_window[15:4], left[16:5], ram_data_i[47:35], d_q.id, Buffer[7:0]};
+endmodule
