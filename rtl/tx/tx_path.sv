@@ -13,6 +13,7 @@
 // segment; nothing is committed after an answer with `none` or `err`.
 module tx_path
   import ferronic_pkg::*;
+  import tx_pkg::*;
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned QueuePairs = 4,
@@ -75,4 +76,104 @@ module tx_path
   output logic [BytesW-1:0] tx_bytes_o,
   output logic [DataW-1:0]  tx_data_o
 );
+  localparam int unsigned AddrW = $clog2(RamBytes / Lanes);
+
+  logic             next_valid, next_take, ret_valid, ret_ready, ret_off;
+  qid_t             next_q, ret_q;
+  logic             rec_valid, rec_ready, frame_valid, frame_ready, drain;
+  tx_record_t       rec;
+  tx_frame_t        frame;
+  logic             free_valid;
+  logic [AddrW:0]   free_words;
+  logic             ram_re;
+  logic [AddrW-1:0] ram_raddr;
+  logic [Lanes-1:0] ram_rinc;
+  logic [DataW-1:0] ram_rdata;
+  logic             sched_idle, reader_idle, complete_idle, out_idle;
+
+  tx_sched #(.QueuePairs(QueuePairs)) u_sched (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .idle_o      (sched_idle),
+    .work_valid_i, .work_q_i, .check_q_o, .has_work_i,
+    .next_valid_o(next_valid),
+    .next_q_o    (next_q),
+    .next_take_i (next_take),
+    .ret_valid_i (ret_valid),
+    .ret_ready_o (ret_ready),
+    .ret_q_i     (ret_q),
+    .ret_off_i   (ret_off)
+  );
+
+  tx_reader #(.DataW(DataW), .RamBytes(RamBytes)) u_reader (
+    .clk_i, .rst_ni, .fn_rst_i, .pause_i,
+    .idle_o      (reader_idle),
+    .drain_o     (drain),
+    .next_valid_i(next_valid),
+    .next_q_i    (next_q),
+    .next_take_o (next_take),
+    .ret_valid_o (ret_valid),
+    .ret_ready_i (ret_ready),
+    .ret_q_o     (ret_q),
+    .ret_off_o   (ret_off),
+    .buf_req_valid_o, .buf_req_ready_i, .buf_req_q_o,
+    .seg_valid_i, .seg_ready_o, .seg_i,
+    .buf_commit_o, .buf_commit_q_o,
+    .rd_req_valid_o, .rd_req_ready_i, .rd_req_o,
+    .rd_done_i   (rd_done_i.valid),
+    .rec_valid_o (rec_valid),
+    .rec_ready_i (rec_ready),
+    .rec_o       (rec),
+    .free_valid_i(free_valid),
+    .free_words_i(free_words)
+  );
+
+  tx_complete u_complete (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .idle_o       (complete_idle),
+    .rec_valid_i  (rec_valid),
+    .rec_ready_o  (rec_ready),
+    .rec_i        (rec),
+    .rd_done_i,
+    .drain_i      (drain),
+    .used_valid_o, .used_ready_i, .used_o,
+    .queue_error_o, .queue_error_q_o,
+    .frame_valid_o(frame_valid),
+    .frame_ready_i(frame_ready),
+    .frame_o      (frame)
+  );
+
+  lane_ram #(.DataW(DataW), .Bytes(RamBytes)) u_ram (
+    .clk_i,
+    .we_i   ((ram_dst_i == DstTx) ? ram_we_i : '0),
+    .waddr_i(ram_waddr_i[AddrW-1:0]),
+    .winc_i (ram_winc_i),
+    .wdata_i(ram_wdata_i),
+    .re_i   (ram_re),
+    .raddr_i(ram_raddr),
+    .rinc_i (ram_rinc),
+    .rdata_o(ram_rdata)
+  );
+  if (AddrW < WordW) begin : g_wrap
+    logic unused; // addresses wrap at the size of the RAM
+    assign unused = ^ram_waddr_i[WordW-1:AddrW];
+  end
+
+  tx_out #(.DataW(DataW), .RamBytes(RamBytes)) u_out (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .idle_o       (out_idle),
+    .frame_valid_i(frame_valid),
+    .frame_ready_o(frame_ready),
+    .frame_i      (frame),
+    .free_valid_o (free_valid),
+    .free_words_o (free_words),
+    .ram_re_o     (ram_re),
+    .ram_raddr_o  (ram_raddr),
+    .ram_rinc_o   (ram_rinc),
+    .ram_rdata_i  (ram_rdata),
+    .event_o,
+    .drop_short_o, .drop_long_o, .drop_offload_o, .drop_read_o, .drop_other_o,
+    .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_abort_o, .tx_bytes_o, .tx_data_o
+  );
+
+  assign idle_o = reader_idle && complete_idle && out_idle && (pause_i || sched_idle);
 endmodule

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Waits for the reads of each frame, in order, then returns the buffer and hands the frame to
+// tx_out. A frame is complete when the read marked last in its cookie is done; an error of any of
+// its reads drops it and is reported once.
+//
+// Latency two cycles from the last completion; one frame a cycle. At most `Records` frames are in
+// flight, at most `Frames` wait for the wire.
+//
+// Invariant: results wait in the order of the records with `reads`.
+`include "ferronic_assert.svh"
+module tx_complete
+  import ferronic_pkg::*;
+  import tx_pkg::*;
+#(
+  parameter int unsigned Records = 32,
+  parameter int unsigned Frames = 16
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         fn_rst_i,
+  output logic         idle_o,
+
+  input  logic         rec_valid_i,
+  output logic         rec_ready_o,
+  input  tx_record_t   rec_i,
+  input  dma_rd_done_t rd_done_i,
+  input  logic         drain_i,         // completions are of reads from before a function reset
+
+  output logic         used_valid_o,
+  input  logic         used_ready_i,
+  output vq_used_t     used_o,
+  output logic         queue_error_o,
+  output qid_t         queue_error_q_o,
+
+  output logic         frame_valid_o,
+  input  logic         frame_ready_i,
+  output tx_frame_t    frame_o
+);
+  localparam int unsigned RecLvlW = $clog2(Records) + 1;
+  localparam int unsigned FrmLvlW = $clog2(Frames) + 1;
+
+  logic               rec_valid, rec_pop;
+  tx_record_t         rec;
+  logic [RecLvlW-1:0] rec_level, res_level;
+  logic [FrmLvlW-1:0] frm_level;
+
+  prim_fifo #(.Width($bits(tx_record_t)), .Depth(Records)) u_records (
+    .clk_i, .rst_ni,
+    .clr_i     (fn_rst_i),
+    .wr_valid_i(rec_valid_i),
+    .wr_ready_o(rec_ready_o),
+    .wr_data_i (rec_i),
+    .rd_valid_o(rec_valid),
+    .rd_ready_i(rec_pop),
+    .rd_data_o (rec),
+    .level_o   (rec_level)
+  );
+
+  // Results of frames: one bit each, an error in any of the reads.
+  logic err_q, err, res_push, res_ready, res_valid, res_err, res_pop;
+  assign err      = rd_done_i.err || (err_q && !rd_done_i.cookie[CookieFirst]);
+  assign res_push = rd_done_i.valid && rd_done_i.cookie[CookieLast] && !drain_i;
+
+  always_ff @(posedge clk_i) begin
+    if (rd_done_i.valid) err_q <= err;
+  end
+
+  prim_fifo #(.Width(1), .Depth(Records)) u_results (
+    .clk_i, .rst_ni,
+    .clr_i     (fn_rst_i),
+    .wr_valid_i(res_push),
+    .wr_ready_o(res_ready),
+    .wr_data_i (err),
+    .rd_valid_o(res_valid),
+    .rd_ready_i(res_pop),
+    .rd_data_o (res_err),
+    .level_o   (res_level)
+  );
+
+  logic      frm_ready;
+  tx_frame_t frm;
+  wire       due = rec_valid && (res_valid || !rec.reads) && frm_ready;
+  wire       has_used = (rec.kind != TxOther);
+  wire       failed = rec.reads && res_err;
+
+  assign rec_pop = due && (used_ready_i || !has_used);
+  assign res_pop = rec_pop && rec.reads;
+
+  assign used_valid_o   = due && has_used;
+  assign used_o.q       = rec.q;
+  assign used_o.publish = 1'b1;
+  assign used_o.id      = rec.id;
+  assign used_o.len     = 32'd0;
+
+  assign frm.kind = failed ? TxRead : rec.kind;
+  assign frm.q    = rec.q;
+  assign frm.len  = rec.len;
+
+  prim_fifo #(.Width($bits(tx_frame_t)), .Depth(Frames)) u_frames (
+    .clk_i, .rst_ni,
+    .clr_i     (fn_rst_i),
+    .wr_valid_i(rec_pop),
+    .wr_ready_o(frm_ready),
+    .wr_data_i (frm),
+    .rd_valid_o(frame_valid_o),
+    .rd_ready_i(frame_ready_i),
+    .rd_data_o (frame_o),
+    .level_o   (frm_level)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) queue_error_o <= 1'b0;
+    else queue_error_o <= rec_pop && failed && !fn_rst_i;
+  end
+  always_ff @(posedge clk_i) begin
+    queue_error_q_o <= rec.q;
+  end
+
+  assign idle_o = !rec_valid && !frame_valid_o && !queue_error_o;
+
+  logic unused;
+  assign unused = ^{rec_level, res_level, frm_level, rd_done_i.cookie};
+
+  `FERRONIC_ASSERT(ResultHasRoom, !res_push || res_ready, clk_i, rst_ni)
+  `FERRONIC_ASSERT_STABLE(UsedStable, used_valid_o, used_ready_i || fn_rst_i, used_o,
+                          clk_i, rst_ni)
+  `FERRONIC_ASSERT_STABLE(FrameStable, frame_valid_o, frame_ready_i || fn_rst_i, frame_o,
+                          clk_i, rst_ni)
+endmodule
