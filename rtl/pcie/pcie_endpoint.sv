@@ -14,6 +14,7 @@
 // accepted before it (done_o of dma_write, ctl_wr_ready_o with ctl_wr_last_i) were taken by it.
 module pcie_endpoint
   import ferronic_pkg::*;
+  import pcie_pkg::*;
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned NumVectors = 9,          // MSI-X table size
@@ -127,4 +128,269 @@ module pcie_endpoint
   output logic             ev_bad_req_o,    // request answered by UR/CA, or dropped if posted
   output logic             ev_irq_o         // an MSI-X message was sent to the link
 );
+
+  localparam int unsigned Tags = (DataW >= 256) ? 64 : 32;
+
+  // ---------------------------------------------------------------- configuration space, target
+  logic        cfg_wr, win_hit, win_valid;
+  logic [11:2] cfg_addr;
+  logic [3:0]  cfg_be, win_be;
+  logic [31:0] cfg_wdata, cfg_rdata;
+  logic [15:0] win_addr, requester;
+  logic        mem_enable, bus_master, ext_tag, timeout_off, msix_enable, msix_mask;
+  logic [63:16] bar;
+  logic [12:0] max_payload, max_read;
+  logic        rd_ev_ur, rd_ev_ca, rd_ev_poisoned, tgt_ev_ur, tgt_ev_ca, tgt_ev_poisoned;
+  logic        rd_idle, wr_idle, arb_idle, np_idle, tgt_idle, msix_idle, rd_quiet;
+  logic [3:0]  in_flight;
+  logic        retired;
+  reg_req_t    tgt_req, msix_req;
+  reg_rsp_t    tgt_rsp, msix_rsp;
+
+  pcie_config_space #(
+    .NumVectors(NumVectors),
+    .ExtTags   (Tags > 32)
+  ) u_config (
+    .clk_i,
+    .rst_ni,
+    .wr_i         (cfg_wr),
+    .addr_i       (cfg_addr),
+    .be_i         (cfg_be),
+    .wdata_i      (cfg_wdata),
+    .rdata_o      (cfg_rdata),
+    .win_hit_o    (win_hit),
+    .win_valid_o  (win_valid),
+    .win_addr_o   (win_addr),
+    .win_be_o     (win_be),
+    .ev_rx_ur_i   (rd_ev_ur),
+    .ev_rx_ca_i   (rd_ev_ca),
+    .ev_poisoned_i(ev_poisoned_o),
+    .ev_error_i   (ev_unexpected_o || ev_timeout_o),
+    .ev_tx_ur_i   (tgt_ev_ur),
+    .ev_tx_ca_i   (tgt_ev_ca),
+    .pending_i    (!rd_idle),
+    .mem_enable_o (mem_enable),
+    .bar_o        (bar),
+    .bus_master_o (bus_master),
+    .max_payload_o(max_payload),
+    .max_read_o   (max_read),
+    .ext_tag_o    (ext_tag),
+    .timeout_off_o(timeout_off),
+    .msix_enable_o(msix_enable),
+    .msix_mask_o  (msix_mask),
+    .d3hot_o,
+    .flr_o,
+    .d3_exit_o
+  );
+
+  pcie_target #(.DataW(DataW)) u_target (
+    .clk_i,
+    .rst_ni,
+    .fn_busy_i,
+    .idle_o       (tgt_idle),
+    .rq_valid_i,
+    .rq_ready_o,
+    .rq_sop_i,
+    .rq_eop_i,
+    .rq_hdr_i,
+    .rq_data_i,
+    .in_flight_i  (in_flight),
+    .retired_i    (retired),
+    .cc_valid_o,
+    .cc_ready_i,
+    .cc_sop_o,
+    .cc_eop_o,
+    .cc_hdr_o,
+    .cc_data_o,
+    .requester_o  (requester),
+    .mem_enable_i (mem_enable),
+    .bar_i        (bar),
+    .cfg_wr_o     (cfg_wr),
+    .cfg_addr_o   (cfg_addr),
+    .cfg_be_o     (cfg_be),
+    .cfg_wdata_o  (cfg_wdata),
+    .cfg_rdata_i  (cfg_rdata),
+    .win_hit_i    (win_hit),
+    .win_valid_i  (win_valid),
+    .win_addr_i   (win_addr),
+    .win_be_i     (win_be),
+    .reg_req_o    (tgt_req),
+    .reg_rsp_i    (tgt_rsp),
+    .ev_ur_o      (tgt_ev_ur),
+    .ev_ca_o      (tgt_ev_ca),
+    .ev_poisoned_o(tgt_ev_poisoned)
+  );
+
+  // 0x4000 to 0x5fff is answered here.
+  wire to_msix = (tgt_req.addr[15:13] == 3'b010);
+  always_comb begin
+    msix_req        = tgt_req;
+    msix_req.valid  = tgt_req.valid && to_msix;
+    reg_req_o       = tgt_req;
+    reg_req_o.valid = tgt_req.valid && !to_msix;
+    tgt_rsp         = to_msix ? msix_rsp : reg_rsp_i;
+  end
+
+  // ---------------------------------------------------------------- DMA
+  wire halt = halt_i || !bus_master;
+
+  logic     np_in_valid, np_in_ready;
+  mem_req_t np_in_req, np_out_req;
+  logic [7:0] np_in_tag, np_out_tag;
+
+  dma_read #(
+    .DataW        (DataW),
+    .Tags         (Tags),
+    .TimeoutCycles(TimeoutCycles)
+  ) u_read (
+    .clk_i,
+    .rst_ni,
+    .halt_i,
+    .bus_master_i   (bus_master),
+    .max_read_i     (max_read),
+    .ext_tag_i      (ext_tag),
+    .timeout_off_i  (timeout_off),
+    .requester_i    (requester),
+    .idle_o         (rd_idle),
+    .ctl_req_valid_i,
+    .ctl_req_ready_o,
+    .ctl_req_i,
+    .ctl_done_o,
+    .tx_req_valid_i,
+    .tx_req_ready_o,
+    .tx_req_i,
+    .tx_done_o,
+    .ram_we_o,
+    .ram_dst_o,
+    .ram_waddr_o,
+    .ram_winc_o,
+    .ram_wdata_o,
+    .np_valid_o     (np_in_valid),
+    .np_ready_i     (np_in_ready),
+    .np_req_o       (np_in_req),
+    .np_tag_o       (np_in_tag),
+    .rc_valid_i,
+    .rc_ready_o,
+    .rc_sop_i,
+    .rc_eop_i,
+    .rc_hdr_i,
+    .rc_data_i,
+    .quiet_o        (rd_quiet),
+    .timeout_armed_o,
+    .timeout_left_o,
+    .skip_i,
+    .ev_unexpected_o,
+    .ev_ur_o        (rd_ev_ur),
+    .ev_ca_o        (rd_ev_ca),
+    .ev_poisoned_o  (rd_ev_poisoned),
+    .ev_timeout_o
+  );
+
+  pcie_order #(.Width($bits(mem_req_t) + 8)) u_np_order (
+    .clk_i,
+    .rst_ni,
+    .in_flight_i(in_flight),
+    .retired_i  (retired),
+    .idle_o     (np_idle),
+    .in_valid_i (np_in_valid),
+    .in_ready_o (np_in_ready),
+    .in_data_i  ({np_in_req, np_in_tag}),
+    .out_valid_o(np_valid_o),
+    .out_ready_i(np_ready_i),
+    .out_data_o ({np_out_req, np_out_tag})
+  );
+  assign np_hdr_o = mem_header(1'b0, np_out_req, requester, np_out_tag);
+
+  logic             dma_valid, dma_ready, dma_sop, dma_eop;
+  mem_req_t         dma_req;
+  logic [DataW-1:0] dma_data;
+
+  dma_write #(.DataW(DataW)) u_write (
+    .clk_i,
+    .rst_ni,
+    .halt_i       (halt),
+    .idle_o       (wr_idle),
+    .max_payload_i(max_payload),
+    .cmd_valid_i  (wr_cmd_valid_i),
+    .cmd_ready_o  (wr_cmd_ready_o),
+    .cmd_i        (wr_cmd_i),
+    .done_o       (wr_done_o),
+    .ram_re_o     (rx_ram_re_o),
+    .ram_raddr_o  (rx_ram_raddr_o),
+    .ram_rinc_o   (rx_ram_rinc_o),
+    .ram_rdata_i  (rx_ram_rdata_i),
+    .tlp_valid_o  (dma_valid),
+    .tlp_ready_i  (dma_ready),
+    .tlp_sop_o    (dma_sop),
+    .tlp_eop_o    (dma_eop),
+    .tlp_req_o    (dma_req),
+    .tlp_data_o   (dma_data)
+  );
+
+  // ---------------------------------------------------------------- interrupts, posted channel
+  logic        msg_valid, msg_ready;
+  logic [63:2] msg_addr;
+  logic [31:0] msg_data;
+
+  msix #(.NumVectors(NumVectors)) u_msix (
+    .clk_i,
+    .rst_ni,
+    .fn_rst_i,
+    .clear_i     (flr_o || d3_exit_o),
+    .halt_i,
+    .enable_i    (msix_enable),
+    .mask_i      (msix_mask),
+    .bus_master_i(bus_master),
+    .idle_o      (msix_idle),
+    .reg_req_i   (msix_req),
+    .reg_rsp_o   (msix_rsp),
+    .irq_i,
+    .irq_ready_o,
+    .msg_valid_o (msg_valid),
+    .msg_ready_i (msg_ready),
+    .msg_addr_o  (msg_addr),
+    .msg_data_o  (msg_data),
+    .ev_irq_o
+  );
+
+  pcie_posted_arb #(.DataW(DataW)) u_posted (
+    .clk_i,
+    .rst_ni,
+    .halt_i      (halt),
+    .requester_i (requester),
+    .idle_o      (arb_idle),
+    .in_flight_o (in_flight),
+    .retired_o   (retired),
+    .msix_valid_i(msg_valid),
+    .msix_ready_o(msg_ready),
+    .msix_addr_i (msg_addr),
+    .msix_data_i (msg_data),
+    .ctl_valid_i (ctl_wr_valid_i),
+    .ctl_ready_o (ctl_wr_ready_o),
+    .ctl_hdr_i   (ctl_wr_hdr_i),
+    .ctl_last_i  (ctl_wr_last_i),
+    .ctl_data_i  (ctl_wr_data_i),
+    .dma_valid_i (dma_valid),
+    .dma_ready_o (dma_ready),
+    .dma_sop_i   (dma_sop),
+    .dma_eop_i   (dma_eop),
+    .dma_req_i   (dma_req),
+    .dma_data_i  (dma_data),
+    .pt_valid_o,
+    .pt_ready_i,
+    .pt_sop_o,
+    .pt_eop_o,
+    .pt_hdr_o,
+    .pt_data_o
+  );
+
+  // ---------------------------------------------------------------- state and events
+  assign idle_o  = rd_idle && np_idle && wr_idle && arb_idle && !msg_valid;
+  assign quiet_o = rd_quiet && np_idle && wr_idle && arb_idle && tgt_idle && msix_idle;
+
+  assign bus_master_o  = bus_master;
+  assign msix_enable_o = msix_enable;
+  assign ev_cpl_err_o  = rd_ev_ur || rd_ev_ca;
+  assign ev_poisoned_o = rd_ev_poisoned || tgt_ev_poisoned;
+  assign ev_bad_req_o  = tgt_ev_ur || tgt_ev_ca;
 endmodule
