@@ -107,8 +107,9 @@ pub const TIME_LO: u64 = 0x020;
 /// Time base as of the last write to SNAPSHOT, bits 63:32. Unit: cycles.
 pub const TIME_HI: u64 = 0x024;
 
-/// A write copies the counters of one virtqueue, the device counters and the time base, all in one
-/// cycle, into the registers that say so. Reads 0.
+/// A write copies the counters of one virtqueue, the device counters and the time base into the
+/// registers that say so, and is complete when the copy is: an access that follows sees all of it.
+/// Reads 0.
 pub const SNAPSHOT: u64 = 0x028;
 /// Field of [`SNAPSHOT`]. Virtqueue, 0 to 2 * queue_pairs - 1; for a larger one the per-queue
 /// registers read 0 afterwards.
