@@ -1,4 +1,21 @@
 //! Userspace driver for the Ferronic virtio-net card.
+//!
+//! Start with [`Device::open`]; the crate's README has an outline.
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
+pub mod backend;
+pub mod device;
+pub mod error;
 pub mod pci;
+pub mod queue;
+pub mod stats;
+pub mod virtio;
+
+pub use device::{Device, DeviceConfig, Event, Link};
+pub use error::{Error, QueueFault};
+pub use ferronic_spec as spec;
+pub use queue::{
+    CompletionPolicy, Limits, MAX_BURST, PushResult, QueuePair, RxFrame, RxQueue, RxStats, TxQueue,
+    TxStats,
+};
+pub use stats::{CardStats, QueueCounters, Window};

@@ -4,8 +4,10 @@
 //! [`PciFunction`], [`RegisterIo`], [`Interrupts`] and [`DmaRegion`], and does not know whether a
 //! simulator in the same process, a vfio-user server or the kernel stands behind them.
 
+pub mod caps;
 mod dma;
 mod error;
+pub mod vfio_user;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,422 @@
+//! The network card as a whole.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ferronic_spec::Features;
+use ferronic_spec::net::{LinkStatus, config};
+use ferronic_spec::pci::msix_vectors;
+use ferronic_spec::transport::Status;
+
+use crate::error::Error;
+use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction};
+use crate::queue::{CompletionPolicy, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue};
+use crate::stats::{CardStats, Window};
+use crate::virtio::split::{QueueOptions, SplitQueue};
+use crate::virtio::{Doorbell, Transport};
+
+/// Entries of an indirect table.
+const INDIRECT_ENTRIES: u16 = 32;
+
+/// How a card is opened.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Queue pairs to use.
+    pub queue_pairs: u16,
+    /// Virtqueue size; `None`: as the card offers.
+    pub ring_size: Option<u16>,
+    /// Bytes of a receive buffer, 128 to 65,536.
+    pub buffer_size: usize,
+    /// Where buffers start in their 64-byte aligned slots: any alignment can be had.
+    pub buffer_offset: usize,
+    /// Receive buffers posted per queue; `None`: as many as fit into the ring.
+    pub rx_buffers: Option<u16>,
+    /// Descriptors that a receive buffer is cut into, 1 to 16.
+    pub rx_chain: u16,
+    /// Use indirect descriptors for what has several parts.
+    pub indirect: bool,
+    /// Features wanted; those not offered are done without.
+    pub features: Features,
+    /// How queues learn of used buffers.
+    pub policy: CompletionPolicy,
+    /// How long things may take.
+    pub limits: Limits,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> Self {
+        Self {
+            queue_pairs: 1,
+            ring_size: None,
+            buffer_size: 2048,
+            buffer_offset: 0,
+            rx_buffers: None,
+            rx_chain: 1,
+            indirect: true,
+            features: Features::CARD,
+            policy: CompletionPolicy::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// State of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// A carrier is there.
+    pub up: bool,
+    /// Speed, if known.
+    pub mbit_s: Option<u32>,
+    /// Full duplex, if known.
+    pub full_duplex: Option<bool>,
+}
+
+/// What an interrupt was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The device configuration changed: the link, for example.
+    Config,
+    /// The receive queue of this pair.
+    Receive(u16),
+    /// The transmit queue of this pair.
+    Transmit(u16),
+}
+
+/// What the device and its queues share. When the last of them goes, the card is reset before its
+/// DMA memory is taken from it.
+pub(crate) struct Core {
+    transport: Transport,
+    closed: AtomicBool,
+    // After `drop` has reset the card, this is what is left.
+    regions: Mutex<Vec<Arc<DmaRegion>>>,
+}
+
+impl Core {
+    pub(crate) fn function(&self) -> &dyn PciFunction {
+        &**self.transport.function()
+    }
+
+    /// DMA memory that outlives the device's use of it.
+    pub(crate) fn dma(&self, len: usize) -> Result<Arc<DmaRegion>, PciError> {
+        let region = Arc::new(self.function().dma_alloc(len)?);
+        self.regions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&region));
+        Ok(region)
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.transport.reset().or_else(|e| {
+            log::warn!("{e}; trying a function level reset");
+            Ok(self.function().reset()?)
+        })
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if let Err(e) = self.close() {
+            log::warn!("the card could not be reset at the end: {e}");
+        }
+    }
+}
+
+/// An opened card. Its queues are separate values, see [`QueuePair`].
+pub struct Device {
+    window: Option<Window>,
+    interrupts: Option<Box<dyn Interrupts>>,
+    mac: [u8; 6],
+    mtu: Option<u16>,
+    pairs: u16,
+    policy: CompletionPolicy,
+    core: Arc<Core>,
+}
+
+impl Device {
+    /// Initialises the card and its queues: they receive and can transmit when this returns.
+    pub fn open(
+        function: Arc<dyn PciFunction>,
+        config: DeviceConfig,
+    ) -> Result<(Self, Vec<QueuePair>), Error> {
+        let mut transport = Transport::open(Arc::clone(&function), config.limits.reset)?;
+        let features = transport.negotiate(config.features, Features::VERSION_1)?;
+        let core = Arc::new(Core {
+            transport,
+            closed: AtomicBool::new(false),
+            regions: Mutex::default(),
+        });
+        Self::start(&core, features, config).inspect_err(|_| core.transport.fail())
+    }
+
+    fn start(
+        core: &Arc<Core>,
+        features: Features,
+        config: DeviceConfig,
+    ) -> Result<(Self, Vec<QueuePair>), Error> {
+        let transport = &core.transport;
+        let window = match transport.capabilities().window {
+            Some((place, _)) => Some(Window::open(core.function(), place)?),
+            None => None,
+        };
+        let pairs = config.queue_pairs;
+        let available = transport.num_queues()? / 2;
+        if pairs == 0 || pairs > available {
+            return Err(Error::Setting {
+                what: "the number of queue pairs",
+                value: pairs.into(),
+                must: format!("the card has {available}"),
+            });
+        }
+        match &window {
+            Some(window) => window.set_pairs_in_use(pairs)?,
+            None if pairs == 1 => {}
+            None => {
+                return Err(Error::Window(
+                    "there is none, so only one queue pair can be used".into(),
+                ));
+            }
+        }
+        let (interrupts, vectors) = match config.policy {
+            CompletionPolicy::Polled => (None, false),
+            CompletionPolicy::EventIndex => (
+                Some(core.function().enable_interrupts(msix_vectors(pairs))?),
+                true,
+            ),
+        };
+        transport.set_config_vector(vectors.then_some(0))?;
+        let mut queues = Vec::new();
+        for pair in 0..pairs {
+            queues.push(Self::pair(core, pair, features, &config)?);
+        }
+        let doorbells = queues
+            .iter_mut()
+            .map(|pair| {
+                Ok((
+                    enable(core, pair.rx.split(), vectors)?,
+                    enable(core, pair.tx.split(), vectors)?,
+                ))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        transport.driver_ok()?;
+        if transport.status()?.contains(Status::NEEDS_RESET) {
+            return Err(Error::NeedsReset);
+        }
+        for (pair, (rx, tx)) in queues.iter_mut().zip(doorbells) {
+            pair.rx.start(rx)?;
+            pair.tx.start(tx);
+        }
+        let device = Self {
+            window,
+            interrupts,
+            mac: read_mac(transport, features)?,
+            mtu: read_mtu(transport, features)?,
+            pairs,
+            policy: config.policy,
+            core: Arc::clone(core),
+        };
+        Ok((device, queues))
+    }
+
+    fn pair(
+        core: &Arc<Core>,
+        index: u16,
+        features: Features,
+        config: &DeviceConfig,
+    ) -> Result<QueuePair, Error> {
+        let options = |queue| -> Result<QueueOptions, Error> {
+            let max = core.transport.queue_size(queue)?;
+            let indirect = config.indirect && features.contains(Features::INDIRECT_DESC);
+            let size = config.ring_size.unwrap_or(max);
+            if size == 0 || size > max {
+                return Err(Error::Setting {
+                    what: "the ring size",
+                    value: size.into(),
+                    must: format!("a power of two, at most {max}, is needed"),
+                });
+            }
+            Ok(QueueOptions {
+                index: queue,
+                size,
+                event_idx: features.contains(Features::EVENT_IDX),
+                indirect_entries: if indirect { INDIRECT_ENTRIES } else { 0 },
+            })
+        };
+        let rx = RxOptions {
+            buffer_size: config.buffer_size,
+            buffer_offset: config.buffer_offset,
+            buffers: config.rx_buffers,
+            chain: config.rx_chain,
+            indirect: config.indirect,
+            mergeable: features.contains(Features::MRG_RXBUF),
+        };
+        let tx = TxOptions {
+            buffer_offset: config.buffer_offset,
+            indirect: config.indirect,
+        };
+        let mut rx = RxQueue::new(Arc::clone(core), index, options(2 * index)?, rx)?;
+        rx.fill()?;
+        let tx = TxQueue::new(Arc::clone(core), index, options(2 * index + 1)?, tx)?;
+        Ok(QueuePair { index, rx, tx })
+    }
+
+    /// Features negotiated.
+    pub fn features(&self) -> Features {
+        self.core.transport.features()
+    }
+
+    /// The transport, for diagnostics.
+    pub fn transport(&self) -> &Transport {
+        &self.core.transport
+    }
+
+    /// The card's own window, if it has one.
+    pub fn window(&self) -> Option<&Window> {
+        self.window.as_ref()
+    }
+
+    /// Queue pairs in use.
+    pub fn queue_pairs(&self) -> u16 {
+        self.pairs
+    }
+
+    /// MAC address.
+    pub fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// Largest MTU, if the card offers one.
+    pub fn mtu(&self) -> Option<u16> {
+        self.mtu
+    }
+
+    /// State of the link.
+    pub fn link(&self) -> Result<Link, Error> {
+        read_link(&self.core.transport, self.features())
+    }
+
+    /// Counters of the card.
+    pub fn card_stats(&self) -> Result<CardStats, Error> {
+        match &self.window {
+            Some(window) => window.stats(),
+            None => Err(Error::Window(
+                "there is none, so the card has no counters".into(),
+            )),
+        }
+    }
+
+    /// Lets an in-process simulator run. Real devices do nothing.
+    pub fn poll(&self) {
+        self.core.function().poll();
+    }
+
+    /// Waits for an interrupt; `None` if none came in time.
+    pub fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error> {
+        let Some(interrupts) = &self.interrupts else {
+            return Err(Error::Setting {
+                what: "the completion policy",
+                value: 0,
+                must: "interrupts can only be waited for with CompletionPolicy::EventIndex".into(),
+            });
+        };
+        let Some(vector) = interrupts.wait(timeout)? else {
+            return Ok(None);
+        };
+        let Some(queue) = vector.checked_sub(1) else {
+            self.check()?;
+            return Ok(Some(Event::Config));
+        };
+        Ok(Some(if queue % 2 == 0 {
+            Event::Receive(queue / 2)
+        } else {
+            Event::Transmit(queue / 2)
+        }))
+    }
+
+    /// Asks the card how it is: an error if it wants to be reset.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.core.transport.status()?.contains(Status::NEEDS_RESET) {
+            return Err(Error::NeedsReset);
+        }
+        Ok(())
+    }
+
+    /// Resets a receive queue and starts it again, empty.
+    pub fn reset_queue_rx(&mut self, rx: &mut RxQueue) -> Result<(), Error> {
+        self.core.transport.reset_queue(rx.index())?;
+        rx.fill()?;
+        let doorbell = enable(&self.core, rx.split(), self.vectors())?;
+        rx.start(doorbell)
+    }
+
+    /// Resets a transmit queue and starts it again, empty. Frames not yet sent are lost.
+    pub fn reset_queue_tx(&mut self, tx: &mut TxQueue) -> Result<(), Error> {
+        self.core.transport.reset_queue(tx.index())?;
+        tx.clear();
+        let doorbell = enable(&self.core, tx.split(), self.vectors())?;
+        tx.start(doorbell);
+        Ok(())
+    }
+
+    fn vectors(&self) -> bool {
+        self.policy == CompletionPolicy::EventIndex
+    }
+
+    /// Resets the card. Queues that are still around see nothing more.
+    pub fn close(self) -> Result<(), Error> {
+        self.core.close()
+    }
+}
+
+fn enable(core: &Core, ring: &SplitQueue, vectors: bool) -> Result<Doorbell, Error> {
+    let vector = vectors.then_some(ring.index() + 1);
+    core.transport
+        .enable_queue(ring.index(), ring.size(), ring.addresses(), vector)
+}
+
+fn read_mac(transport: &Transport, features: Features) -> Result<[u8; 6], Error> {
+    if !features.contains(Features::MAC) {
+        // Locally administered, for cards without an address of their own.
+        return Ok([0x02, 0xfe, 0x01, 0, 0, 1]);
+    }
+    transport.device_config(|registers| {
+        let mut mac = [0; 6];
+        for (offset, byte) in (config::MAC..).zip(mac.iter_mut()) {
+            *byte = registers.read8(offset)?;
+        }
+        Ok(mac)
+    })
+}
+
+fn read_mtu(transport: &Transport, features: Features) -> Result<Option<u16>, Error> {
+    if !features.contains(Features::MTU) {
+        return Ok(None);
+    }
+    transport.device_config(|registers| Ok(Some(registers.read16(config::MTU)?)))
+}
+
+fn read_link(transport: &Transport, features: Features) -> Result<Link, Error> {
+    transport.device_config(|registers| {
+        let up = !features.contains(Features::STATUS)
+            || LinkStatus::from_bits_retain(registers.read16(config::STATUS)?)
+                .contains(LinkStatus::LINK_UP);
+        let (mut mbit_s, mut full_duplex) = (None, None);
+        if features.contains(Features::SPEED_DUPLEX) {
+            mbit_s = Some(registers.read32(config::SPEED)?).filter(|speed| *speed != u32::MAX);
+            full_duplex = match registers.read8(config::DUPLEX)? {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            };
+        }
+        Ok(Link {
+            up,
+            mbit_s,
+            full_duplex,
+        })
+    })
+}

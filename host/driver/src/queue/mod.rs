@@ -1,0 +1,48 @@
+//! Receive and transmit queues: each is owned by one thread and shares nothing that it writes.
+
+mod pool;
+mod rx;
+mod tx;
+
+use std::time::Duration;
+
+pub use rx::{RxFrame, RxOptions, RxQueue, RxStats};
+pub use tx::{PushResult, TxOptions, TxQueue, TxStats};
+
+/// Most frames that one burst takes.
+pub const MAX_BURST: usize = 64;
+
+/// How a queue learns of used buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompletionPolicy {
+    /// The owner polls; no interrupt is asked for and no vector is mapped.
+    #[default]
+    Polled,
+    /// The owner asks for one interrupt at a time, by ring index where EVENT_IDX was negotiated.
+    EventIndex,
+}
+
+/// A queue pair, to be taken apart and given to the threads that own its halves.
+pub struct QueuePair {
+    /// Number of the pair.
+    pub index: u16,
+    /// Receive queue, virtqueue `2 * index`.
+    pub rx: RxQueue,
+    /// Transmit queue, virtqueue `2 * index + 1`.
+    pub tx: TxQueue,
+}
+
+/// How long something may take, in host time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A reset of the device or of a queue.
+    pub reset: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            reset: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Equal buffers in one piece of DMA memory.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::pci::{DmaRegion, PciError};
+use crate::virtio::split::Segment;
+
+/// Buffers start in slots of this alignment, at the offset asked for.
+const SLOT_ALIGN: usize = 64;
+
+/// `count` buffers of `len` bytes each, numbered from 0.
+pub(super) struct Pool {
+    region: Arc<DmaRegion>,
+    count: u16,
+    stride: usize,
+    offset: usize,
+    len: usize,
+}
+
+impl Pool {
+    /// Buffers of `len` bytes that start `offset` bytes into their slots.
+    pub(super) fn new(
+        alloc: &dyn Fn(usize) -> Result<Arc<DmaRegion>, PciError>,
+        count: u16,
+        len: usize,
+        offset: usize,
+    ) -> Result<Self, Error> {
+        let stride = (offset + len).next_multiple_of(SLOT_ALIGN);
+        let region = alloc(stride * usize::from(count))?;
+        Ok(Self {
+            region,
+            count,
+            stride,
+            offset,
+            len,
+        })
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        self.count
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn start(&self, buffer: u16) -> usize {
+        debug_assert!(buffer < self.count);
+        usize::from(buffer) * self.stride + self.offset
+    }
+
+    /// Part of a buffer, for the device.
+    pub(super) fn segment(&self, buffer: u16, from: usize, len: usize) -> Segment {
+        debug_assert!(from + len <= self.len);
+        Segment {
+            addr: self.region.iova() + (self.start(buffer) + from) as u64,
+            len: len as u32,
+        }
+    }
+
+    /// Copies out of a buffer.
+    pub(super) fn read(&self, buffer: u16, from: usize, out: &mut [u8]) -> Result<(), PciError> {
+        self.region.memory().read(self.start(buffer) + from, out)
+    }
+
+    /// Copies into a buffer.
+    pub(super) fn write(&self, buffer: u16, from: usize, data: &[u8]) -> Result<(), PciError> {
+        self.region.memory().write(self.start(buffer) + from, data)
+    }
+}

@@ -1,0 +1,175 @@
+//! The card's own register window: identification, counters, pairs in use.
+
+use ferronic_spec::window as w;
+
+use crate::error::Error;
+use crate::pci::PciFunction;
+use crate::pci::caps::Place;
+use crate::virtio::transport::Registers;
+
+/// Major version of the window that this driver knows.
+const MAJOR: u32 = 0;
+
+/// Counters of one virtqueue, taken at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// Frames received into or sent from the queue.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time base at the last frame; 0 if there was none.
+    pub last_stamp: u64,
+    /// Frames dropped.
+    pub drops: u32,
+    /// Interrupts asked for.
+    pub interrupts: u32,
+}
+
+/// Counters of the card, all of the same moment as its last queue's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CardStats {
+    /// Time base, in cycles of [`CardStats::clock_hz`].
+    pub time: u64,
+    /// Frequency of the time base.
+    pub clock_hz: u32,
+    /// A virtqueue each, in order.
+    pub queues: Vec<QueueCounters>,
+    /// Counters of the whole card, by name.
+    pub device: Vec<(&'static str, u32)>,
+}
+
+/// The counters of the whole card.
+const DEVICE_COUNTERS: [(&str, u64); 12] = [
+    ("rx_short", w::RX_SHORT),
+    ("rx_long", w::RX_LONG),
+    ("rx_abort", w::RX_ABORT),
+    ("rx_no_buffer", w::RX_NO_BUFFER),
+    ("rx_fifo_full", w::RX_FIFO_FULL),
+    ("tx_bad_frame", w::TX_BAD_FRAME),
+    ("pcie_unexpected_cpl", w::PCIE_UNEXPECTED_CPL),
+    ("pcie_error_cpl", w::PCIE_ERROR_CPL),
+    ("pcie_poisoned", w::PCIE_POISONED),
+    ("pcie_timeout", w::PCIE_TIMEOUT),
+    ("pcie_unsupported_req", w::PCIE_UNSUPPORTED_REQ),
+    ("queue_errors", w::QUEUE_ERRORS),
+];
+
+/// The window of a card.
+pub struct Window {
+    registers: Registers,
+    pairs: u16,
+    data_bytes: u16,
+    version: (u16, u16),
+    features: u32,
+}
+
+impl Window {
+    pub(crate) fn open(function: &dyn PciFunction, place: Place) -> Result<Self, Error> {
+        let registers = Registers::new(function, "the card's window", place, w::QUEUE_ERRORS + 4)?;
+        let uuid = [w::UUID0, w::UUID1, w::UUID2, w::UUID3];
+        for (offset, word) in uuid.into_iter().zip(ferronic_spec::pci::dvsec::CARD_UUID) {
+            let found = registers.read32(offset)?;
+            if found != word {
+                return Err(Error::Window(format!(
+                    "UUID word at {offset:#x} is {found:#010x}, not {word:#010x}: not a Ferronic \
+                     window"
+                )));
+            }
+        }
+        let version = registers.read32(w::VERSION)?;
+        let (major, minor) = (w::VERSION_MAJOR.get(version), w::VERSION_MINOR.get(version));
+        if major != MAJOR {
+            return Err(Error::Window(format!(
+                "version {major}.{minor}, this driver knows {MAJOR}.x; use a driver of the card's \
+                 release"
+            )));
+        }
+        let caps = registers.read32(w::CAPS)?;
+        Ok(Self {
+            pairs: w::CAPS_QUEUE_PAIRS.get(caps) as u16,
+            data_bytes: w::CAPS_DATA_BYTES.get(caps) as u16,
+            version: (major as u16, minor as u16),
+            features: registers.read32(w::FEATURES)?,
+            registers,
+        })
+    }
+
+    /// Queue pairs that the card was built with.
+    pub fn pairs(&self) -> u16 {
+        self.pairs
+    }
+
+    /// Width of the data path in bytes.
+    pub fn data_bytes(&self) -> u16 {
+        self.data_bytes
+    }
+
+    /// Version of the window, major and minor.
+    pub fn version(&self) -> (u16, u16) {
+        self.version
+    }
+
+    /// Sets how many pairs receive.
+    pub fn set_pairs_in_use(&self, pairs: u16) -> Result<(), Error> {
+        if w::FEATURES_PAIRS_IN_USE.get(self.features) == 0 && pairs == 1 {
+            return Ok(());
+        }
+        self.registers
+            .write32(w::PAIRS_IN_USE, w::PAIRS_IN_USE_PAIRS.set(0, pairs.into()))?;
+        let found = self.pairs_in_use()?;
+        if found != pairs {
+            return Err(Error::Window(format!(
+                "PAIRS_IN_USE is {found} after writing {pairs}; the card has {} pairs",
+                self.pairs
+            )));
+        }
+        Ok(())
+    }
+
+    /// How many pairs receive.
+    pub fn pairs_in_use(&self) -> Result<u16, Error> {
+        Ok(w::PAIRS_IN_USE_PAIRS.get(self.registers.read32(w::PAIRS_IN_USE)?) as u16)
+    }
+
+    fn wide(&self, low: u64, high: u64) -> Result<u64, Error> {
+        let low = self.registers.read32(low)?;
+        Ok(u64::from(self.registers.read32(high)?) << 32 | u64::from(low))
+    }
+
+    /// Takes a snapshot of a virtqueue and reads it.
+    pub fn queue(&self, queue: u16) -> Result<QueueCounters, Error> {
+        self.registers
+            .write32(w::SNAPSHOT, w::SNAPSHOT_QUEUE.set(0, queue.into()))?;
+        let found = w::SNAP_QUEUE_QUEUE.get(self.registers.read32(w::SNAP_QUEUE)?);
+        if found != u32::from(queue) {
+            return Err(Error::Window(format!(
+                "a snapshot of queue {queue} says it is of queue {found}; does another process \
+                 use the card?"
+            )));
+        }
+        Ok(QueueCounters {
+            packets: self.wide(w::SNAP_PACKETS_LO, w::SNAP_PACKETS_HI)?,
+            bytes: self.wide(w::SNAP_BYTES_LO, w::SNAP_BYTES_HI)?,
+            last_stamp: self.wide(w::SNAP_STAMP_LO, w::SNAP_STAMP_HI)?,
+            drops: self.registers.read32(w::SNAP_DROPS)?,
+            interrupts: self.registers.read32(w::SNAP_INTERRUPTS)?,
+        })
+    }
+
+    /// Reads all counters of all queues.
+    pub fn stats(&self) -> Result<CardStats, Error> {
+        let queues = (0..2 * self.pairs)
+            .map(|queue| self.queue(queue))
+            .collect::<Result<_, _>>()?;
+        let device = DEVICE_COUNTERS
+            .into_iter()
+            .map(|(name, offset)| Ok((name, self.registers.read32(offset)?)))
+            .collect::<Result<_, Error>>()?;
+        Ok(CardStats {
+            time: self.wide(w::TIME_LO, w::TIME_HI)?,
+            clock_hz: self.registers.read32(w::CLOCK_HZ)?,
+            queues,
+            device,
+        })
+    }
+}
