@@ -2,14 +2,15 @@ rtl/waivers.vlt
 +incdir+rtl/common
 rtl/common/ferronic_pkg.sv
 rtl/regs/ferronic_window_pkg.sv
-rtl/virtio/vq_pkg.sv
 rtl/pcie/pcie_pkg.sv
-rtl/common/prim_ram_1r1w.sv
-rtl/common/prim_lutram.sv
-rtl/common/prim_fifo.sv
-rtl/common/prim_skid.sv
-rtl/common/lane_ram.sv
+rtl/tx/tx_pkg.sv
+rtl/virtio/vq_pkg.sv
 rtl/common/byte_rotate.sv
+rtl/common/lane_ram.sv
+rtl/common/prim_fifo.sv
+rtl/common/prim_lutram.sv
+rtl/common/prim_ram_1r1w.sv
+rtl/common/prim_skid.sv
 rtl/pcie/dma_read.sv
 rtl/pcie/dma_read_issue.sv
 rtl/pcie/dma_split.sv
@@ -34,6 +35,7 @@ rtl/virtio/vq_read_arb.sv
 rtl/virtio/vq_table.sv
 rtl/virtio/vq_used.sv
 rtl/virtio/vq_walker.sv
+rtl/regs/regs_window.sv
 rtl/rx/rx_fifo.sv
 rtl/rx/rx_path.sv
 rtl/rx/rx_steer.sv
@@ -43,5 +45,4 @@ rtl/tx/tx_out.sv
 rtl/tx/tx_path.sv
 rtl/tx/tx_reader.sv
 rtl/tx/tx_sched.sv
-rtl/regs/regs_window.sv
 rtl/ferronic_core.sv

@@ -9,6 +9,7 @@
 // TLP.
 module ferronic_core
   import ferronic_pkg::*;
+  import vq_pkg::*;
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned QueuePairs = 4,

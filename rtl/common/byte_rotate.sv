@@ -12,4 +12,7 @@ module byte_rotate #(
 );
   wire [2*DataW-1:0] doubled = {data_i, data_i} << {amount_i, 3'b000};
   assign data_o = doubled[2*DataW-1:DataW];
+
+  logic unused;
+  assign unused = ^doubled[DataW-1:0];
 endmodule

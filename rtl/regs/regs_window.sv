@@ -139,7 +139,7 @@ module regs_window
   wire  [14:0] offset = req_i.addr[14:0];
   wire         wr     = req_i.valid && req_i.write && !ack_q;
   assign snap_start   = wr && ({1'b0, offset} == FwSnapshotOffset) && (|req_i.be) && !power_up_i &&
-                        (req_i.wdata[QidW-1:0] < QidW'(NumQueues) || NumQueues == MaxQueues);
+                        ({1'b0, req_i.wdata[QidW-1:0]} < (QidW + 1)'(NumQueues));
   wire snap_done      = (st_q == StSnapDone);
   wire snap_is_read   = (offset[14:8] == '0) &&
                         (offset[7:6] != 2'b00 || offset[7:3] == FwTimeLoOffset[7:3]);
@@ -151,13 +151,13 @@ module regs_window
     .clk_i, .we_i(snap_we), .waddr_i(snap_waddr), .wdata_i(snap_wdata),
     .re_i(1'b1), .raddr_i(offset[7:2]), .rdata_o(snap_rd));
 
+  logic [63:0] time_q;
   logic [9:0][31:0] words;
   assign words = '{row.irqs, row.drops,
                    32'(row.stamp >> 32), row.stamp[31:0],
                    32'(row.bytes >> 32), row.bytes[31:0],
                    32'(row.packets >> 32), row.packets[31:0],
-                   time_i[63:32], time_q[31:0]};
-  logic [63:0] time_q;
+                   time_q[63:32], time_q[31:0]};
   always_comb begin
     snap_we    = 1'b0;
     snap_waddr = '0;
@@ -166,7 +166,6 @@ module regs_window
       snap_we    = 1'b1;
       snap_waddr = (step_q < 4'd2) ? FwTimeLoOffset[7:2] + {2'd0, step_q}
                                    : FwSnapPacketsLoOffset[7:2] + {2'd0, step_q - 4'd2};
-      if (step_q == 4'd1) snap_wdata = time_q[63:32];
     end else if (st_q == StSnapCard) begin
       snap_we    = 1'b1;
       snap_waddr = FwRxShortOffset[7:2] + {2'd0, step_q};
