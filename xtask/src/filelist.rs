@@ -10,6 +10,8 @@ use crate::error::Failure;
 pub struct FileList {
     /// Sources, packages first.
     pub files: Vec<String>,
+    /// Verilator's waivers, which no other tool reads.
+    pub waivers: Vec<String>,
     /// Where `include finds its files.
     pub include_dirs: Vec<String>,
 }
@@ -23,6 +25,7 @@ impl FileList {
         let missing: Vec<&str> = list
             .files
             .iter()
+            .chain(&list.waivers)
             .map(String::as_str)
             .filter(|file| !root.join(file).is_file())
             .collect();
@@ -42,6 +45,8 @@ impl FileList {
             let line = line.split('#').next().unwrap_or_default().trim();
             if let Some(dirs) = line.strip_prefix("+incdir+") {
                 list.include_dirs.extend(dirs.split('+').map(str::to_owned));
+            } else if line.ends_with(".vlt") {
+                list.waivers.push(line.to_owned());
             } else if !line.is_empty() {
                 list.files.push(line.to_owned());
             }
@@ -59,9 +64,11 @@ mod checks {
 
     #[test]
     fn file_list_has_comments_and_include_directories() {
-        let text = "// core\n+incdir+rtl/common\nrtl/a_pkg.sv # first\n\nrtl/b.sv // last\n";
+        let text =
+            "// core\n+incdir+rtl/common\nrtl/w.vlt\nrtl/a_pkg.sv # first\n\nrtl/b.sv // last\n";
         let list = FileList::parse(text);
         assert_eq!(list.files, ["rtl/a_pkg.sv", "rtl/b.sv"]);
+        assert_eq!(list.waivers, ["rtl/w.vlt"]);
         assert_eq!(list.include_dirs, ["rtl/common"]);
     }
 }

@@ -154,6 +154,7 @@ fn verilator(root: &Path, tools: &Tools, width: u32) -> Result<(), Failure> {
         .arg(format!("-GDataW={width}"));
     command
         .args(list.include_dirs.iter().map(|dir| format!("-I{dir}")))
+        .args(&list.waivers)
         .args(&list.files);
     let log = root.join(format!(".tools/log/lint-verilator-{width}.log"));
     run_logged(&format!("verilator at {width} bits"), &mut command, &log)
