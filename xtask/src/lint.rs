@@ -172,7 +172,7 @@ fn yosys(root: &Path, tools: &Tools, width: u32) -> Result<(), Failure> {
         "read_slang --threads 1 --top ferronic_core -G DataW={width}{includes} {files}; \
          hierarchy -check -top ferronic_core; proc; check -assert; \
          select -assert-none t:$dlatch t:$adlatch t:$dlatchsr; \
-         select -assert-none =A:blackbox; stat",
+         select -assert-none =A:blackbox",
         files = list.files.join(" ")
     );
     let mut command = Command::new(&tools.yosys);

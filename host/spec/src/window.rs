@@ -91,8 +91,8 @@ pub const FEATURES_PAIRS_IN_USE: Field = Field { lsb: 2, width: 1 };
 
 /// How the card was built.
 pub const CAPS: u64 = 0x018;
-/// Field of [`CAPS`]. Queue pairs, 1 to 64. Virtqueue 2i receives and 2i+1 transmits for pair i.
-/// Unit: pairs.
+/// Field of [`CAPS`]. Queue pairs, a power of two from 1 to 64. Virtqueue 2i receives and 2i+1
+/// transmits for pair i. Unit: pairs.
 pub const CAPS_QUEUE_PAIRS: Field = Field { lsb: 0, width: 8 };
 /// Field of [`CAPS`]. Width of the data path: 8, 16, 32 or 64. Unit: bytes.
 pub const CAPS_DATA_BYTES: Field = Field { lsb: 8, width: 8 };
