@@ -17,6 +17,7 @@ module rx_path
   parameter int unsigned DataW = 64,
   parameter int unsigned RamBytes = (DataW >= 256) ? 32768 : 16384,
   parameter int unsigned RxWaitCycles = 12500,
+  parameter int unsigned MaxBuffers = 64, // of one frame; the walker must be able to give as many
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned BytesW = $clog2(Lanes) + 1,
   localparam int unsigned WordW = 16 - $clog2(Lanes)
@@ -143,7 +144,7 @@ module rx_path
     assign unused = ^ram_raddr_i[WordW-1:AddrW];
   end
 
-  rx_writer #(.RxWaitCycles(RxWaitCycles)) u_writer (
+  rx_writer #(.RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers)) u_writer (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),
     .stalled_o,
