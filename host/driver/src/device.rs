@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ferronic_spec::Features;
-use ferronic_spec::net::{LinkStatus, config};
 use ferronic_spec::pci::msix_vectors;
 use ferronic_spec::transport::Status;
 
@@ -14,7 +13,7 @@ use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction};
 use crate::queue::{CompletionPolicy, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue};
 use crate::stats::{CardStats, Window};
 use crate::virtio::split::{QueueOptions, SplitQueue};
-use crate::virtio::{Doorbell, Transport};
+use crate::virtio::{Doorbell, Link, NetConfig, Transport};
 
 /// Entries of an indirect table.
 const INDIRECT_ENTRIES: u16 = 32;
@@ -59,17 +58,6 @@ impl Default for DeviceConfig {
             limits: Limits::default(),
         }
     }
-}
-
-/// State of the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// A carrier is there.
-    pub up: bool,
-    /// Speed, if known.
-    pub mbit_s: Option<u32>,
-    /// Full duplex, if known.
-    pub full_duplex: Option<bool>,
 }
 
 /// What an interrupt was about.
@@ -210,11 +198,13 @@ impl Device {
             pair.rx.start(rx)?;
             pair.tx.start(tx);
         }
+        let net = NetConfig::read(transport, features)?;
         let device = Self {
             window,
             interrupts,
-            mac: read_mac(transport, features)?,
-            mtu: read_mtu(transport, features)?,
+            // Locally administered, for cards without an address of their own.
+            mac: net.mac.unwrap_or([0x02, 0xfe, 0x01, 0, 0, 1]),
+            mtu: net.mtu,
             pairs,
             policy: config.policy,
             core: Arc::clone(core),
@@ -296,7 +286,7 @@ impl Device {
 
     /// State of the link.
     pub fn link(&self) -> Result<Link, Error> {
-        read_link(&self.core.transport, self.features())
+        Ok(NetConfig::read(&self.core.transport, self.features())?.link)
     }
 
     /// Counters of the card.
@@ -378,45 +368,3 @@ fn enable(core: &Core, ring: &SplitQueue, vectors: bool) -> Result<Doorbell, Err
         .enable_queue(ring.index(), ring.size(), ring.addresses(), vector)
 }
 
-fn read_mac(transport: &Transport, features: Features) -> Result<[u8; 6], Error> {
-    if !features.contains(Features::MAC) {
-        // Locally administered, for cards without an address of their own.
-        return Ok([0x02, 0xfe, 0x01, 0, 0, 1]);
-    }
-    transport.device_config(|registers| {
-        let mut mac = [0; 6];
-        for (offset, byte) in (config::MAC..).zip(mac.iter_mut()) {
-            *byte = registers.read8(offset)?;
-        }
-        Ok(mac)
-    })
-}
-
-fn read_mtu(transport: &Transport, features: Features) -> Result<Option<u16>, Error> {
-    if !features.contains(Features::MTU) {
-        return Ok(None);
-    }
-    transport.device_config(|registers| Ok(Some(registers.read16(config::MTU)?)))
-}
-
-fn read_link(transport: &Transport, features: Features) -> Result<Link, Error> {
-    transport.device_config(|registers| {
-        let up = !features.contains(Features::STATUS)
-            || LinkStatus::from_bits_retain(registers.read16(config::STATUS)?)
-                .contains(LinkStatus::LINK_UP);
-        let (mut mbit_s, mut full_duplex) = (None, None);
-        if features.contains(Features::SPEED_DUPLEX) {
-            mbit_s = Some(registers.read32(config::SPEED)?).filter(|speed| *speed != u32::MAX);
-            full_duplex = match registers.read8(config::DUPLEX)? {
-                0 => Some(false),
-                1 => Some(true),
-                _ => None,
-            };
-        }
-        Ok(Link {
-            up,
-            mbit_s,
-            full_duplex,
-        })
-    })
-}

@@ -7,11 +7,13 @@ pub mod backend;
 pub mod device;
 pub mod error;
 pub mod pci;
+pub mod phy;
 pub mod queue;
+pub mod selftest;
 pub mod stats;
 pub mod virtio;
 
-pub use device::{Device, DeviceConfig, Event, Link};
+pub use device::{Device, DeviceConfig, Event};
 pub use error::{Error, QueueFault};
 pub use ferronic_spec as spec;
 pub use queue::{
@@ -19,3 +21,4 @@ pub use queue::{
     TxStats,
 };
 pub use stats::{CardStats, QueueCounters, Window};
+pub use virtio::Link;

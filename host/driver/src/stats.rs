@@ -5,6 +5,7 @@ use ferronic_spec::window as w;
 use crate::error::Error;
 use crate::pci::PciFunction;
 use crate::pci::caps::Place;
+use crate::virtio::Transport;
 use crate::virtio::transport::Registers;
 
 /// Major version of the window that this driver knows.
@@ -64,6 +65,14 @@ pub struct Window {
 }
 
 impl Window {
+    /// The window of an opened function, without touching anything else of it: for looking on.
+    pub fn attach(transport: &Transport) -> Result<Self, Error> {
+        match transport.capabilities().window {
+            Some((place, _)) => Self::open(&**transport.function(), place),
+            None => Err(Error::Window("this device has none: is it a Ferronic card?".into())),
+        }
+    }
+
     pub(crate) fn open(function: &dyn PciFunction, place: Place) -> Result<Self, Error> {
         let registers = Registers::new(function, "the card's window", place, w::QUEUE_ERRORS + 4)?;
         let uuid = [w::UUID0, w::UUID1, w::UUID2, w::UUID3];

@@ -222,6 +222,14 @@ impl TxQueue {
         }
     }
 
+    /// True if a frame in one piece would find room now, after taking completed ones back.
+    pub fn has_room(&mut self) -> Result<bool, Error> {
+        if self.free.is_empty() || self.queue.free() == 0 {
+            self.reap()?;
+        }
+        Ok(!self.free.is_empty() && self.queue.free() > 0)
+    }
+
     fn full(&mut self) -> Result<PushResult, Error> {
         self.stats.full += 1;
         self.flush()?;

@@ -242,21 +242,31 @@ impl Transport {
             });
         }
         let accepted = offered & (wanted | required);
-        for half in 0..2u32 {
-            self.common.write32(common::DRIVER_FEATURE_SELECT, half)?;
-            self.common.write32(
-                common::DRIVER_FEATURE,
-                (accepted.bits() >> (32 * half)) as u32,
-            )?;
-        }
-        self.add_status(Status::FEATURES_OK)?;
-        if !self.status()?.contains(Status::FEATURES_OK) {
+        if !self.set_features(accepted)? {
             self.fail();
             return Err(Error::FeaturesRefused(accepted));
         }
         log::debug!("accepted {accepted:?}");
         self.features = accepted;
         Ok(accepted)
+    }
+
+    /// Writes the driver's features and FEATURES_OK; true if the device keeps the latter.
+    fn set_features(&self, features: Features) -> Result<bool, Error> {
+        for half in 0..2u32 {
+            self.common.write32(common::DRIVER_FEATURE_SELECT, half)?;
+            self.common.write32(common::DRIVER_FEATURE, (features.bits() >> (32 * half)) as u32)?;
+        }
+        self.add_status(Status::FEATURES_OK)?;
+        Ok(self.status()?.contains(Status::FEATURES_OK))
+    }
+
+    /// Resets the device and offers it `features` as they are; true if it refuses them. For tests
+    /// of the device: it must not be in use, and needs a reset afterwards.
+    pub fn refuses(&self, features: Features) -> Result<bool, Error> {
+        self.reset()?;
+        self.add_status(Status::ACKNOWLEDGE | Status::DRIVER)?;
+        Ok(!self.set_features(features)?)
     }
 
     /// Tells the device that the driver has given up on it.
