@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Which transmit queue is served next: a list of queues with work, each at most once in it, served
-// from the front and put back at the end (round robin, a frame a turn).
+// Which transmit queue (an odd number) is served next: a list of queues with work, each at most
+// once in it, served from the front and put back at the end (round robin, a frame a turn).
 //
 // A queue taken from the list is returned by `ret_*`; it goes back to the end when it has work, or
 // when a work pulse came since its last return, so that no pulse is lost whatever its timing against
@@ -98,7 +98,7 @@ module tx_sched
     .rd_data_o (next_pair),
     .level_o   (list_level)
   );
-  assign next_q_o = qid_t'({next_pair, 1'b0});
+  assign next_q_o = qid_t'({next_pair, 1'b1});
   assign idle_o   = !next_valid_o && !clear_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
