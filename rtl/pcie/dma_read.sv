@@ -10,7 +10,9 @@
 // their tag: a completion that does not fit what its tag still misses is dropped and counted.
 //
 // A tag ends by its last byte, by UR/CA, or by time (only the oldest is timed, from its issue, in
-// steps of an eighth of TimeoutCycles), never otherwise. Halting does not cut outstanding tags off.
+// steps of an eighth of TimeoutCycles), never otherwise. The clock of the timeout stands while a
+// read waits for the link, so that no tag ends before its request was sent. Halting does not cut
+// outstanding tags off.
 `include "ferronic_assert.svh"
 module dma_read
   import ferronic_pkg::*;
@@ -53,6 +55,7 @@ module dma_read
   input  logic             np_ready_i,
   output mem_req_t         np_req_o,
   output logic [7:0]       np_tag_o,
+  input  logic             np_pending_i,   // one is waiting between here and the link
 
   input  logic             rc_valid_i,
   output logic             rc_ready_o,
@@ -351,6 +354,8 @@ module dma_read
       epoch_q <= '0;
     end else if (!have_tail) begin
       tick_q  <= TickW'(Tick);
+    end else if (np_valid_o || np_pending_i) begin
+      tick_q  <= tick_q;
     end else if (skip_far) begin
       // The one who skips never goes past timeout_left_o, one tick at a time.
       tick_q  <= TickW'(Tick);

@@ -269,6 +269,7 @@ module pcie_endpoint
     .np_ready_i     (np_in_ready),
     .np_req_o       (np_in_req),
     .np_tag_o       (np_in_tag),
+    .np_pending_i   (!np_idle),
     .rc_valid_i,
     .rc_ready_o,
     .rc_sop_i,
