@@ -1,0 +1,495 @@
+//! The whole simulation: card, root complex, wire and time.
+
+mod enumerate;
+mod error;
+
+use std::time::{Duration, Instant};
+
+pub use enumerate::{Bar, FunctionInfo, MsixInfo};
+pub use error::SimError;
+
+use crate::model::{Endpoint, Inputs, ModelError, Outputs, QUEUE_PAIRS, Strap, VerilatedCore};
+use crate::rng::Rng;
+use crate::root_complex::{RequestTag, RootComplex, RootComplexConfig};
+use crate::wire::{NoWire, Wire, WirePort, WireStalls};
+
+/// Nanoseconds a cycle: 125 MHz.
+pub const NS_PER_CYCLE: u64 = 8;
+
+/// Cycles that last `time`, rounded up.
+pub fn cycles_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(u128::from(NS_PER_CYCLE))).unwrap_or(u64::MAX)
+}
+
+/// Everything that determines a simulation.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// Width of the data path in bits.
+    pub data_w: u32,
+    /// Everything random comes from it.
+    pub seed: u64,
+    /// Straps of the card. `rx_lossless` is overwritten by what the wire wants.
+    pub strap: Strap,
+    /// The root complex.
+    pub root: RootComplexConfig,
+    /// Random stalls of the frame streams.
+    pub wire_stalls: WireStalls,
+    /// Skip cycles in which nothing happens.
+    pub idle_skip: bool,
+    /// Cycles after which a request to the card counts as lost.
+    pub request_timeout: u64,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        Self {
+            data_w: 64,
+            seed: 0,
+            strap: Strap::default(),
+            root: RootComplexConfig::default(),
+            wire_stalls: WireStalls::default(),
+            idle_skip: true,
+            request_timeout: 200_000,
+        }
+    }
+}
+
+impl SimConfig {
+    /// Random stalls on every channel, completions split and reordered at random, all by `seed`.
+    pub fn adversarial(seed: u64) -> Self {
+        let mut config = Self {
+            seed,
+            ..Self::default()
+        };
+        config.root.reorder = true;
+        config.root.random_split = true;
+        config.root.latency_jitter = 200;
+        config.root.stalls = crate::root_complex::Stalls {
+            posted: 150,
+            reads: 150,
+            card_completions: 150,
+            requests: 150,
+            completions: 150,
+        };
+        config.wire_stalls = WireStalls { rx: 100, tx: 100 };
+        config
+    }
+}
+
+/// How much was simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimStats {
+    /// Cycles that the model was clocked.
+    pub evaluated: u64,
+    /// Cycles that were skipped.
+    pub skipped: u64,
+    /// Host time spent in the simulation.
+    pub busy: Duration,
+}
+
+impl SimStats {
+    /// Simulated cycles a second of host time, in thousands; only clocked cycles count.
+    pub fn khz(&self) -> f64 {
+        let seconds = self.busy.as_secs_f64();
+        if seconds > 0.0 {
+            self.evaluated as f64 / seconds / 1000.0
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The simulation.
+pub struct Sim {
+    model: Box<dyn Endpoint>,
+    /// The other end of the card's link.
+    pub root: RootComplex,
+    /// The card's port.
+    pub port: WirePort,
+    config: SimConfig,
+    inputs: Inputs,
+    outputs: Outputs,
+    function: Option<FunctionInfo>,
+    driver_ready: bool,
+    stats: SimStats,
+    failed: Option<SimError>,
+}
+
+impl Sim {
+    /// The Verilated card with nobody on the wire, out of reset.
+    pub fn new(config: SimConfig) -> Result<Self, SimError> {
+        Self::with_wire(config, Box::new(NoWire))
+    }
+
+    /// The Verilated card and a wire, out of reset.
+    pub fn with_wire(mut config: SimConfig, wire: Box<dyn Wire>) -> Result<Self, SimError> {
+        config.strap.rx_lossless = wire.lossless();
+        let model = VerilatedCore::new(config.data_w, config.seed, &config.strap)?;
+        Self::with_endpoint(config, Box::new(model), wire)
+    }
+
+    /// Any card and wire, out of reset.
+    pub fn with_endpoint(
+        config: SimConfig,
+        model: Box<dyn Endpoint>,
+        wire: Box<dyn Wire>,
+    ) -> Result<Self, SimError> {
+        let width = model.beat_bytes();
+        let rng = Rng::new(config.seed);
+        let root = RootComplex::new(config.root.clone(), width, rng.fork(1).next());
+        let mut port = WirePort::new(wire, width, rng.fork(2).next());
+        port.stalls = config.wire_stalls;
+        let mut sim = Self {
+            model,
+            root,
+            port,
+            config,
+            inputs: Inputs::default(),
+            outputs: Outputs::default(),
+            function: None,
+            driver_ready: false,
+            stats: SimStats::default(),
+            failed: None,
+        };
+        sim.power_on()?;
+        Ok(sim)
+    }
+
+    /// Queue pairs that the model was built with.
+    pub fn queue_pairs(&self) -> u16 {
+        QUEUE_PAIRS
+    }
+
+    /// What this simulation was made with.
+    pub fn config(&self) -> &SimConfig {
+        &self.config
+    }
+
+    /// Cycles of the time base, skipped ones included.
+    pub fn now(&self) -> u64 {
+        self.outputs.time
+    }
+
+    /// How much was simulated.
+    pub fn stats(&self) -> SimStats {
+        self.stats
+    }
+
+    /// What enumeration found, once it ran.
+    pub fn function(&self) -> Option<&FunctionInfo> {
+        self.function.as_ref()
+    }
+
+    /// True between the driver's DRIVER_OK and the next reset.
+    pub fn is_driver_ready(&self) -> bool {
+        self.driver_ready
+    }
+
+    /// Starts a waveform (cargo feature `trace`).
+    pub fn trace(&mut self, path: &std::path::Path) -> Result<(), SimError> {
+        Ok(self.model.trace(path)?)
+    }
+
+    /// Writes coverage (cargo feature `coverage`).
+    pub fn write_coverage(&mut self, path: &std::path::Path) -> Result<(), SimError> {
+        Ok(self.model.write_coverage(path)?)
+    }
+
+    fn power_on(&mut self) -> Result<(), SimError> {
+        self.inputs = Inputs::default();
+        for _ in 0..16 {
+            self.clock()?;
+        }
+        self.inputs.rst_n = 1;
+        // The outputs are those of the first cycle out of reset.
+        self.clock()
+    }
+
+    fn clock(&mut self) -> Result<(), SimError> {
+        let result = self.model.step(&self.inputs, &mut self.outputs);
+        self.stats.evaluated += 1;
+        result.map_err(|e| self.fail(e.into()))
+    }
+
+    fn fail(&mut self, error: SimError) -> SimError {
+        self.failed.get_or_insert(error).clone()
+    }
+
+    /// The error that ended the simulation, if one did.
+    pub fn check(&self) -> Result<(), SimError> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// One cycle of the card.
+    pub fn step(&mut self) -> Result<(), SimError> {
+        self.step_skipping(0)
+    }
+
+    fn step_skipping(&mut self, skip: u64) -> Result<(), SimError> {
+        self.check()?;
+        let now = self.outputs.time;
+        self.root.cycle(now, &self.outputs, &mut self.inputs);
+        self.port.cycle(now, &self.outputs, &mut self.inputs);
+        if self.root.has_violations() {
+            let violations = self.root.take_violations();
+            return Err(self.fail(SimError::Violations(violations)));
+        }
+        if let Some(fault) = self.port.take_fault() {
+            return Err(self.fail(SimError::Stream(fault)));
+        }
+        self.inputs.skip = skip;
+        self.clock()?;
+        self.stats.skipped += skip;
+        let expected = now.wrapping_add(skip).wrapping_add(1);
+        if self.outputs.time != expected {
+            let text = format!(
+                "the time base went from {now} to {} in a cycle that skipped {skip}",
+                self.outputs.time
+            );
+            let error = ModelError::Rtl { cycle: now, text };
+            return Err(self.fail(error.into()));
+        }
+        Ok(())
+    }
+
+    /// Nothing happens by itself before this time; the current time if something is going on.
+    pub fn quiet_until(&self) -> u64 {
+        let now = self.now();
+        let o = &self.outputs;
+        let busy = o.idle == 0 || o.pt.valid | o.np.valid | o.cc.valid | o.tx.valid != 0;
+        if busy || self.port.is_busy() {
+            return now;
+        }
+        let root = self.root.next_event().unwrap_or(u64::MAX);
+        let port = self.port.next_event(now).unwrap_or(u64::MAX);
+        o.deadline.min(root).min(port).max(now)
+    }
+
+    /// True if nothing at all will happen without the host or the wire's descriptor.
+    pub fn is_asleep(&self) -> bool {
+        self.quiet_until() == u64::MAX
+    }
+
+    /// One cycle, or all cycles up to the next event, but never beyond `limit`.
+    pub fn advance(&mut self, limit: u64) -> Result<(), SimError> {
+        let now = self.now();
+        let skip = if self.config.idle_skip {
+            let until = self.quiet_until().min(limit);
+            until.saturating_sub(now.saturating_add(1))
+        } else {
+            0
+        };
+        self.step_skipping(skip)
+    }
+
+    /// Simulates `cycles` cycles.
+    pub fn run(&mut self, cycles: u64) -> Result<(), SimError> {
+        let limit = self.now().saturating_add(cycles);
+        self.timed(|sim| {
+            while sim.now() < limit {
+                sim.advance(limit)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Simulates until `done`, which is asked before each step; false if `cycles` passed first.
+    pub fn run_until(
+        &mut self,
+        cycles: u64,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> Result<bool, SimError> {
+        let limit = self.now().saturating_add(cycles);
+        self.timed(|sim| {
+            loop {
+                if done(sim) {
+                    return Ok(true);
+                }
+                if sim.now() >= limit {
+                    return Ok(false);
+                }
+                sim.advance(limit)?;
+            }
+        })
+    }
+
+    /// Simulates until nothing is under way on the link, at most `cycles`.
+    pub fn run_until_drained(&mut self, cycles: u64) -> Result<bool, SimError> {
+        self.run_until(cycles, |sim| sim.root.is_idle())
+    }
+
+    fn timed<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let start = Instant::now();
+        let result = f(self);
+        self.stats.busy += start.elapsed();
+        result
+    }
+
+    fn complete(
+        &mut self,
+        tag: RequestTag,
+        what: &'static str,
+        offset: u64,
+    ) -> Result<[u8; 8], SimError> {
+        let cycles = self.config.request_timeout;
+        let mut completion = None;
+        self.run_until(cycles, |sim| {
+            completion = sim.root.take_completion(tag);
+            completion.is_some()
+        })?;
+        match completion {
+            Some(c) if c.status == 0 => Ok(c.data),
+            Some(c) => Err(SimError::Completion {
+                what,
+                offset,
+                status: c.status,
+            }),
+            None => {
+                self.root.forget(tag);
+                Err(SimError::NoCompletion {
+                    what,
+                    offset,
+                    cycles,
+                })
+            }
+        }
+    }
+
+    /// Reads configuration space; simulates until the completions are there.
+    pub fn config_read(&mut self, offset: u16, buf: &mut [u8]) -> Result<(), SimError> {
+        check_config(offset, buf.len())?;
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u16;
+            let skip = usize::from(at & 3);
+            let n = (4 - skip).min(buf.len() - done);
+            let enables = enables(skip, n);
+            let tag = self.root.config_read(self.now(), at & !3, enables);
+            let data = self.complete(tag, "a configuration read", u64::from(at))?;
+            buf[done..done + n].copy_from_slice(&data[skip..skip + n]);
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Writes configuration space; simulates until the completions are there.
+    pub fn config_write(&mut self, offset: u16, data: &[u8]) -> Result<(), SimError> {
+        check_config(offset, data.len())?;
+        let mut done = 0;
+        while done < data.len() {
+            let at = offset + done as u16;
+            let skip = usize::from(at & 3);
+            let n = (4 - skip).min(data.len() - done);
+            let mut dw = [0; 4];
+            dw[skip..skip + n].copy_from_slice(&data[done..done + n]);
+            let enables = enables(skip, n);
+            let tag = self.root.config_write(self.now(), at & !3, enables, dw);
+            self.complete(tag, "a configuration write", u64::from(at))?;
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Reads 1, 2, 4 or 8 aligned bytes of the register BAR.
+    pub fn bar_read(&mut self, offset: u64, len: usize) -> Result<u64, SimError> {
+        let base = self.check_bar(offset, len)?;
+        let tag = self.root.read(self.now(), base + offset, len);
+        let data = self.complete(tag, "a register read", offset)?;
+        let value = u64::from_le_bytes(data) >> (8 * (offset & 3));
+        Ok(if len == 8 {
+            value
+        } else {
+            value & ((1 << (8 * len)) - 1)
+        })
+    }
+
+    /// Writes 1, 2, 4 or 8 aligned bytes of the register BAR: a posted write, nothing is simulated
+    /// unless many wait already.
+    pub fn bar_write(&mut self, offset: u64, len: usize, value: u64) -> Result<(), SimError> {
+        self.check()?;
+        let base = self.check_bar(offset, len)?;
+        let bytes = value.to_le_bytes();
+        // A link holds only so many posted requests.
+        let cycles = self.config.request_timeout;
+        if !self.run_until(cycles, |sim| sim.root.queued_requests() < 64)? {
+            let what = "a register write";
+            return Err(SimError::NoCompletion {
+                what,
+                offset,
+                cycles,
+            });
+        }
+        self.root.write(self.now(), base + offset, &bytes[..len]);
+        self.watch_status(offset, &bytes[..len]);
+        Ok(())
+    }
+
+    fn check_bar(&self, offset: u64, len: usize) -> Result<u64, SimError> {
+        let bar = self
+            .function
+            .as_ref()
+            .map(|f| f.bar)
+            .ok_or_else(|| SimError::Config("the card was not enumerated".to_owned()))?;
+        let inside = offset
+            .checked_add(len as u64)
+            .is_some_and(|end| end <= bar.size);
+        if !inside || !matches!(len, 1 | 2 | 4 | 8) || !offset.is_multiple_of(len as u64) {
+            return Err(SimError::Access {
+                offset,
+                len,
+                size: bar.size,
+            });
+        }
+        Ok(bar.address)
+    }
+
+    /// device_status tells the wire when the driver is ready.
+    fn watch_status(&mut self, offset: u64, data: &[u8]) {
+        const DEVICE_STATUS: u64 = 0x14;
+        const DRIVER_OK: u8 = 4;
+        const NEEDS_RESET_OR_FAILED: u8 = 0xc0;
+        let index = DEVICE_STATUS.wrapping_sub(offset) as usize;
+        if let Some(status) = data.get(index) {
+            let ready = status & DRIVER_OK != 0 && status & NEEDS_RESET_OR_FAILED == 0;
+            self.set_driver_ready(ready);
+        }
+    }
+
+    fn set_driver_ready(&mut self, ready: bool) {
+        if ready != self.driver_ready {
+            self.driver_ready = ready;
+            let now = self.now();
+            self.port.wire_mut().driver_ready(now, ready);
+        }
+    }
+
+    /// The vector of the next MSI-X message (the data that the table was programmed with).
+    pub fn take_vector(&mut self) -> Option<u16> {
+        self.root.take_message().map(|message| message.data as u16)
+    }
+
+    /// Lets the wire move data from and to its descriptor.
+    pub fn poll_wire(&mut self) -> std::io::Result<()> {
+        self.port.wire_mut().poll()
+    }
+}
+
+fn enables(skip: usize, n: usize) -> u8 {
+    ((1_u16 << n) - 1) as u8 * (1 << skip)
+}
+
+fn check_config(offset: u16, len: usize) -> Result<(), SimError> {
+    const SIZE: u64 = 4096;
+    if u64::from(offset) + len as u64 <= SIZE {
+        Ok(())
+    } else {
+        Err(SimError::Access {
+            offset: u64::from(offset),
+            len,
+            size: SIZE,
+        })
+    }
+}
