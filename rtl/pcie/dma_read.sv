@@ -142,13 +142,12 @@ module dma_read
 
   // ---------------------------------------------------------------- S0: the link's beat
   typedef struct packed {
-    logic        has_data;
-    logic        is_cpl;
+    logic        ours;       // a completion, for this function
+    logic        failed;     // not successful, or without data
+    logic        aborted;
     logic        ep;
-    logic [ 9:0] dw_len;
-    logic [ 2:0] status;
-    logic [11:0] byte_count;
-    logic [15:0] requester;
+    logic [12:0] span;       // bytes of payload
+    logic [12:0] rest;       // bytes still missing, counted from the DW of the first
     logic [ 7:0] tag;
     logic [ 6:0] low;
   } cpl_t;
@@ -169,23 +168,24 @@ module dma_read
     s0_eop_q  <= rc_eop_i;
     s0_data_q <= rc_data_i;
     if (rc_valid_i && rc_sop_i) begin
-      s0_q.has_data   <= (rc_hdr_i[31:24] == TlpCplD);
-      s0_q.is_cpl     <= (rc_hdr_i[31:24] == TlpCplD) || (rc_hdr_i[31:24] == TlpCpl);
-      s0_q.ep         <= rc_hdr_i[14];
-      s0_q.dw_len     <= rc_hdr_i[9:0];
-      s0_q.status     <= rc_hdr_i[47:45];
-      s0_q.byte_count <= rc_hdr_i[43:32];
-      s0_q.requester  <= rc_hdr_i[95:80];
-      s0_q.tag        <= rc_hdr_i[79:72];
-      s0_q.low        <= rc_hdr_i[70:64];
+      s0_q.ours    <= (rc_hdr_i[31:24] == TlpCplD || rc_hdr_i[31:24] == TlpCpl) &&
+                      (rc_hdr_i[95:80] == requester_i);
+      s0_q.failed  <= (rc_hdr_i[31:24] != TlpCplD) || (rc_hdr_i[47:45] != CplSc);
+      s0_q.aborted <= (rc_hdr_i[47:45] == CplCa);
+      s0_q.ep      <= rc_hdr_i[14];
+      s0_q.span    <= {rc_hdr_i[9:0] == '0, rc_hdr_i[9:0], 2'b00};
+      s0_q.rest    <= {rc_hdr_i[43:32] == '0, rc_hdr_i[43:32]} + {11'b0, rc_hdr_i[65:64]};
+      s0_q.tag     <= rc_hdr_i[79:72];
+      s0_q.low     <= rc_hdr_i[70:64];
     end
   end
 
   // ---------------------------------------------------------------- S1: look-up and checks
-  // What a tag still misses.
+  // What a tag still misses. Lengths and RAM addresses count from the DW of the first byte, as
+  // payloads do.
   typedef struct packed {
     dma_dst_e    dst;
-    logic [12:0] left;  // bytes
+    logic [12:0] rest;  // bytes
     logic [ 6:0] low;   // low address bits of the next byte
     logic [15:0] ptr;   // RAM address of the next byte
   } miss_t;
@@ -205,29 +205,23 @@ module dma_read
   wire s1_tag_ok = (ext_q && Tags == 64) ? (s0_q.tag[7:6] == '0) : (s0_q.tag[7:5] == '0);
 
   assign s1_age = {1'b0, s1_tag - tail_tag};
-  wire s1_known = s0_q.is_cpl && s1_tag_ok && (s0_q.requester == requester_i) &&
-                  (s1_age < (head - tail_q)) && !fin_q[s1_tag];
+  wire s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !fin_q[s1_tag];
 
-  // Bytes that this completion carries, and whether that is all or the right part of it.
-  wire [12:0] s1_span  = {1'b0, s0_q.dw_len, 2'b00} | {s0_q.dw_len == '0, 12'b0};
-  wire [12:0] s1_bytes = s1_span - {11'b0, s1_miss.low[1:0]};
-  wire [12:0] s1_rest  = s1_miss.left + {11'b0, s1_miss.low[1:0]};
-  wire        s1_whole = (s1_span[12:2] == s1_rest[12:2] + {10'b0, s1_rest[1:0] != '0});
-  wire        s1_part  = (s1_bytes < s1_miss.left);
-  wire        s1_fits  = (s0_q.byte_count == s1_miss.left[11:0]) && (s0_q.low == s1_miss.low) &&
-                         (s1_whole || s1_part);
+  // All that is missing, or a part of it; a payload of more DWs than are missing fits neither.
+  wire s1_part = (s0_q.span < s1_miss.rest);
+  wire s1_over = (s0_q.span - 13'd4 >= s1_miss.rest);
+  wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) && !s1_over;
 
-  wire s1_sop    = s0_valid_q && s0_sop_q;
-  wire s1_failed = (s0_q.status != CplSc) || !s0_q.has_data;
-  wire s1_take   = s1_sop && s1_known && (s1_failed || s1_fits);
-  wire s1_final  = s1_take && (s1_failed || !s1_part);
-  wire s1_write  = s1_take && !s1_failed && !s0_q.ep;
+  wire s1_sop   = s0_valid_q && s0_sop_q;
+  wire s1_take  = s1_sop && s1_known && (s0_q.failed || s1_fits);
+  wire s1_final = s1_take && (s0_q.failed || !s1_part);
+  wire s1_write = s1_take && !s0_q.failed && !s0_q.ep;
 
   always_comb begin
     s1_next      = s1_miss;
-    s1_next.left = s1_miss.left - s1_bytes;
-    s1_next.low  = {s1_miss.low[6:2] + s0_q.dw_len[4:0], 2'b00};
-    s1_next.ptr  = s1_miss.ptr + {3'b0, s1_bytes};
+    s1_next.rest = s1_miss.rest - s0_q.span;
+    s1_next.low  = {s1_miss.low[6:2] + s0_q.span[6:2], 2'b00};
+    s1_next.ptr  = s1_miss.ptr + {3'b0, s0_q.span};
   end
 
   // One write port: a part that was received goes first, a new tag waits while any completion
@@ -236,7 +230,9 @@ module dma_read
   assign alloc_stall = s1_sop;
 
   miss_t alloc_miss;
-  assign alloc_miss = '{dst: alloc_dst, left: alloc_len, low: alloc_low, ptr: alloc_ptr};
+  assign alloc_miss = '{dst: alloc_dst, low: alloc_low,
+                        rest: alloc_len + {11'b0, alloc_low[1:0]},
+                        ptr: alloc_ptr - {14'b0, alloc_low[1:0]}};
 
   prim_lutram #(.Width($bits(miss_t)), .Depth(Tags)) u_miss (
     .clk_i,
@@ -257,8 +253,6 @@ module dma_read
   logic [12:0]      s2_end_q;      // payload bytes from this beat on, lead included
   logic [1:0]       s2_lead_q;     // bytes before the first that was asked for
   logic [DataW-1:0] s2_data_q;
-
-  wire [15:0] s1_start = s1_miss.ptr - {14'b0, s1_miss.low[1:0]};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -282,10 +276,10 @@ module dma_read
       if (s0_sop_q) begin
         s2_tag_q  <= s1_tag;
         s2_dst_q  <= s1_miss.dst;
-        s2_word_q <= s1_start[15:LaneW];
-        s2_off_q  <= s1_start[LaneW-1:0];
+        s2_word_q <= s1_miss.ptr[15:LaneW];
+        s2_off_q  <= s1_miss.ptr[LaneW-1:0];
         s2_lead_q <= s1_miss.low[1:0];
-        s2_end_q  <= s1_part ? s1_span : s1_rest;
+        s2_end_q  <= s1_part ? s0_q.span : s1_miss.rest;
       end else begin
         s2_word_q <= s2_word_q + 1'b1;
         s2_lead_q <= '0;
@@ -409,7 +403,7 @@ module dma_read
         err_q[alloc_tag] <= alloc_void;
       end
       if (s1_final) fin_q[s1_tag] <= 1'b1;
-      if (s1_take && (s1_failed || s0_q.ep)) err_q[s1_tag] <= 1'b1;
+      if (s1_take && (s0_q.failed || s0_q.ep)) err_q[s1_tag] <= 1'b1;
       if (s2_short) err_q[s2_tag_q] <= 1'b1;
     end
   end
@@ -447,8 +441,8 @@ module dma_read
       ev_timeout_o    <= 1'b0;
     end else begin
       ev_unexpected_o <= s1_sop && !s1_take;
-      ev_ur_o         <= s1_take && s1_failed && (s0_q.status != CplCa);
-      ev_ca_o         <= s1_take && s1_failed && (s0_q.status == CplCa);
+      ev_ur_o         <= s1_take && s0_q.failed && !s0_q.aborted;
+      ev_ca_o         <= s1_take && s0_q.failed && s0_q.aborted;
       ev_poisoned_o   <= s1_take && s0_q.ep;
       ev_timeout_o    <= tail_lost;
     end
