@@ -11,8 +11,8 @@
 // Frames leave by `frame_*` in the order of arrival; the slot stays until `release_*`, in the same
 // order. `patch_*` sets num_buffers of a frame that left and was not released.
 //
-// Invariants: words of the slots in use + `free_q` = words of the RAM; a slot is never written
-// beyond `free_q`; at most `Frames` frames wait.
+// Invariants: words of the slots in use + `free_q` (a cycle late) = words of the RAM; a slot is never written
+// beyond the free words; at most `Frames` frames wait.
 `include "ferronic_assert.svh"
 module rx_fifo
   import ferronic_pkg::*;
@@ -80,8 +80,8 @@ module rx_fifo
   localparam int unsigned RecW = 14 + 16;
   localparam int unsigned RecAddrW = $clog2(Frames);
   // Words that must be free beyond the beat count for a write to be safe: the beat's own words, and
-  // three for the age of `room_q`.
-  localparam int unsigned Margin = FirstWord + 5;
+  // four for the age of `room_q` and `free_q`.
+  localparam int unsigned Margin = FirstWord + 6;
 
   typedef logic [AddrW-1:0] word_t;
   typedef logic [AddrW:0]   count_t;
@@ -141,6 +141,7 @@ module rx_fifo
   count_t       rel_words_q;
   logic         rec_push_q;
   logic [13:0]  rec_len_q;
+  count_t       rec_words_q;
   logic [RecAddrW:0] rec_wptr_q, rec_rptr_q, rec_level; // records of whole frames
 
   wire          port_free = !patch_valid_i;
@@ -157,6 +158,7 @@ module rx_fifo
   // Words of the slot: those before this beat, and what this beat fills from byte `Rot` on.
   wire [BytesW:0] fill = (BytesW + 1)'(Rot + Lanes - 1) + (BytesW + 1)'(in_bytes);
   wire count_t  words = count_t'(beat_q) + count_t'(FirstWord) + count_t'(fill[BytesW:LaneW]);
+  wire word_t   base_next = base_q + word_t'(words);
 
   always_comb begin
     in_take = 1'b0;
@@ -187,8 +189,8 @@ module rx_fifo
     end else begin
       rec_push_q <= good;
       fresh_q    <= 1'b1;
-      free_q     <= free_q + (rel_valid_q ? rel_words_q : '0) - (good ? words : '0);
-      if (good) base_q <= base_q + word_t'(words);
+      free_q     <= free_q + (rel_valid_q ? rel_words_q : '0) - (rec_push_q ? rec_words_q : '0);
+      if (good) base_q <= base_next;
       if (ends) begin
         beat_q  <= '0;
         fresh_q <= 1'b0;
@@ -245,6 +247,7 @@ module rx_fifo
   always_ff @(posedge clk_i) begin
     rel_words_q <= slot_words(release_len_i[13:0]);
     rec_len_q   <= len[13:0];
+    rec_words_q <= words;
   end
 
   // One write a cycle: a patch, a header or a beat.

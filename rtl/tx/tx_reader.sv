@@ -83,6 +83,8 @@ module tx_reader
   word_t       base_q;     // first word of the slot
   count_t      free_q;     // free words from `base_q` on
   logic [13:0] total_q;    // bytes of this frame so far
+  logic        take_q;     // the frame before took `take_words_q`
+  count_t      take_words_q;
   logic        first_q;
   tx_kind_e    kind_q;     // in StSkip and StDrain
 
@@ -104,7 +106,7 @@ module tx_reader
   wire          too_long = seg_huge_q || (sum_q > 15'(MaxBytes));
   wire          issue = (state_q == StDec) && !seg_none_q && !seg_err_q && !too_long;
   wire count_t  words = words_of((state_q == StDrain) ? total_q : sum_q[13:0]);
-  wire          space = words <= free_q;
+  wire          space = {3'b000, sum_q} <= (18'(free_q) << LaneW);
   wire          ret_free = !ret_valid_q;
   wire          read_taken = rd_req_valid_o && rd_req_ready_i;
 
@@ -126,12 +128,14 @@ module tx_reader
       base_q      <= '0;
       free_q      <= count_t'(Words);
       first_q     <= 1'b1;
+      take_q      <= 1'b0;
       ret_valid_q <= 1'b0;
     end else if (fn_rst_i) begin
       state_q     <= StIdle;
       base_q      <= '0;
       free_q      <= count_t'(Words);
       first_q     <= 1'b1;
+      take_q      <= 1'b0;
       ret_valid_q <= 1'b0;
     end else begin
       unique case (state_q)
@@ -154,13 +158,15 @@ module tx_reader
       end
       if (next_take_o) state_q <= StReq;
 
-      free_q <= free_q + (free_valid_i ? free_words_i : '0) -
-                ((end_read || end_drain) ? words : '0);
-      if (end_read || end_drain) base_q <= base_q + word_t'(words);
+      // A cycle late: the next read of a frame is at least three cycles away.
+      take_q <= end_read || end_drain;
+      free_q <= free_q + (free_valid_i ? free_words_i : '0) - (take_q ? take_words_q : '0);
+      if (take_q) base_q <= base_q + word_t'(take_words_q);
     end
   end
 
   always_ff @(posedge clk_i) begin
+    take_words_q <= words;
     if (next_take_o) q_q <= next_q_i;
 
     if (state_q == StReq) total_q <= '0;

@@ -32,7 +32,7 @@ module tx_sched
   input  logic ret_valid_i,
   output logic ret_ready_o,
   input  qid_t ret_q_i,
-  input  logic ret_off_i      // do not list it again before a new pulse
+  input  logic ret_off_i      // list it again only after a pulse, whatever it has
 );
   localparam int unsigned PairW = (QueuePairs > 1) ? $clog2(QueuePairs) : 1;
   localparam int unsigned Depth = 1 << PairW;
@@ -70,7 +70,7 @@ module tx_sched
       new_state.pulsed = old_state.listed;
     end else if (ret_valid_i) begin
       state_we         = 1'b1;
-      push             = !ret_off_i && (has_work_i || old_state.pulsed);
+      push             = old_state.pulsed || (has_work_i && !ret_off_i);
       new_state.listed = push;
     end
   end
