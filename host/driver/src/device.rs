@@ -367,4 +367,3 @@ fn enable(core: &Core, ring: &SplitQueue, vectors: bool) -> Result<Doorbell, Err
     core.transport
         .enable_queue(ring.index(), ring.size(), ring.addresses(), vector)
 }
-

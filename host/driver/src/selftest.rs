@@ -92,7 +92,9 @@ fn identity(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Ou
         id.vendor, id.device, id.subsystem_vendor, id.subsystem, caps.msix_vectors
     );
     if (id.subsystem_vendor, id.subsystem) != (SUBSYSTEM_VENDOR_ID, SUBSYSTEM_ID) {
-        return Ok(Outcome::Skipped(format!("{text}: a virtio card, but not a Ferronic")));
+        return Ok(Outcome::Skipped(format!(
+            "{text}: a virtio card, but not a Ferronic"
+        )));
     }
     passed(text)
 }
@@ -106,7 +108,9 @@ fn reset(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Outco
     let transport = open_transport(function, config)?;
     let again = transport.offered()?;
     if again != offered {
-        return failed(format!("offers {offered:?} before a function reset, {again:?} after"));
+        return failed(format!(
+            "offers {offered:?} before a function reset, {again:?} after"
+        ));
     }
     passed("by status and by function level reset")
 }
@@ -116,9 +120,10 @@ fn negotiation(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result
     transport.reset()?;
     let offered = transport.offered()?;
     // The first feature that is not offered: asking for it must be refused.
-    let Some(bit) = (0..64).map(|i| Features::from_bits_retain(1 << i)).find(|f| {
-        !offered.contains(*f)
-    }) else {
+    let Some(bit) = (0..64)
+        .map(|i| Features::from_bits_retain(1 << i))
+        .find(|f| !offered.contains(*f))
+    else {
         return Ok(Outcome::Skipped("every bit is offered".into()));
     };
     let refused = transport.refuses(offered | bit)?;
@@ -140,7 +145,10 @@ fn window(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Outc
     let first = window.stats()?;
     let second = window.stats()?;
     if second.time <= first.time {
-        return failed(format!("the time base went from {} to {}", first.time, second.time));
+        return failed(format!(
+            "the time base went from {} to {}",
+            first.time, second.time
+        ));
     }
     let (major, minor) = window.version();
     passed(format!(
@@ -151,23 +159,27 @@ fn window(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Outc
     ))
 }
 
-fn configuration(
-    function: &Arc<dyn PciFunction>,
-    config: &DeviceConfig,
-) -> Result<Outcome, Error> {
+fn configuration(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Outcome, Error> {
     let (device, _queues) = Device::open(Arc::clone(function), config.clone())?;
     let link = device.link()?;
     let mac = device.mac();
     if mac == [0; 6] || mac[0] & 1 != 0 {
         return failed(format!("{mac:02x?} is not the address of a card"));
     }
-    passed(format!("link {}, MTU {:?}", if link.up { "up" } else { "down" }, device.mtu()))
+    passed(format!(
+        "link {}, MTU {:?}",
+        if link.up { "up" } else { "down" },
+        device.mtu()
+    ))
 }
 
 /// Frames go out in every way that the queue can describe them, complete, are counted, and the
 /// interrupt asked for comes.
 fn transmit(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Outcome, Error> {
-    let config = DeviceConfig { policy: CompletionPolicy::EventIndex, ..config.clone() };
+    let config = DeviceConfig {
+        policy: CompletionPolicy::EventIndex,
+        ..config.clone()
+    };
     let (device, mut pairs) = Device::open(Arc::clone(function), config)?;
     let Some(tx) = pairs.first_mut().map(|pair| &mut pair.tx) else {
         return failed("the card has no queue");
@@ -200,10 +212,15 @@ fn transmit(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Ou
         }
         tx.reap()?;
         if start.elapsed() > TRAFFIC {
-            return failed(format!("{} of {FRAMES} frames did not complete", tx.outstanding()));
+            return failed(format!(
+                "{} of {FRAMES} frames did not complete",
+                tx.outstanding()
+            ));
         }
     }
-    let sent = counted(&device)?.zip(before).map(|(after, before)| after.wrapping_sub(before));
+    let sent = counted(&device)?
+        .zip(before)
+        .map(|(after, before)| after.wrapping_sub(before));
     if let Some(sent) = sent.filter(|sent| *sent != FRAMES) {
         return failed(format!("sent {FRAMES} frames, the card counted {sent}"));
     }

@@ -69,7 +69,9 @@ impl Window {
     pub fn attach(transport: &Transport) -> Result<Self, Error> {
         match transport.capabilities().window {
             Some((place, _)) => Self::open(&**transport.function(), place),
-            None => Err(Error::Window("this device has none: is it a Ferronic card?".into())),
+            None => Err(Error::Window(
+                "this device has none: is it a Ferronic card?".into(),
+            )),
         }
     }
 

@@ -57,7 +57,11 @@ impl NetConfig {
             Ok(Self {
                 mac: features.contains(Features::MAC).then_some(mac),
                 mtu,
-                link: Link { up, mbit_s, full_duplex },
+                link: Link {
+                    up,
+                    mbit_s,
+                    full_duplex,
+                },
             })
         })
     }

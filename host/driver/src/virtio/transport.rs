@@ -255,7 +255,10 @@ impl Transport {
     fn set_features(&self, features: Features) -> Result<bool, Error> {
         for half in 0..2u32 {
             self.common.write32(common::DRIVER_FEATURE_SELECT, half)?;
-            self.common.write32(common::DRIVER_FEATURE, (features.bits() >> (32 * half)) as u32)?;
+            self.common.write32(
+                common::DRIVER_FEATURE,
+                (features.bits() >> (32 * half)) as u32,
+            )?;
         }
         self.add_status(Status::FEATURES_OK)?;
         Ok(self.status()?.contains(Status::FEATURES_OK))

@@ -1,0 +1,72 @@
+//! `ferronic`: look at, test and use a Ferronic card.
+//!
+//! Results go to standard output, progress and errors to standard error. Exit codes: 0 done,
+//! 1 something failed, 2 wrong use, 3 the card was reached but did not pass.
+#![deny(unsafe_op_in_unsafe_fn, missing_docs)]
+
+mod capture;
+mod error;
+mod files;
+mod info;
+mod options;
+mod ping;
+mod progress;
+mod selftest;
+mod send;
+mod stats;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::{CliError, Outcome};
+
+/// Look at, test and use a Ferronic card.
+#[derive(Parser)]
+#[command(name = "ferronic", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what a card is and offers, without disturbing it.
+    Info(info::Info),
+    /// Show a card's counters, without disturbing it.
+    Stats(stats::Stats),
+    /// Check a card that is not in use.
+    Selftest(selftest::Selftest),
+    /// Receive frames into a pcap file.
+    Capture(capture::Capture),
+    /// Send the frames of a pcap file.
+    Send(send::Send),
+    /// Ping a host with a TCP/IP stack of our own on the card.
+    Ping(ping::Ping),
+}
+
+impl Command {
+    fn run(&self) -> Result<Outcome, CliError> {
+        match self {
+            Self::Info(command) => command.run(),
+            Self::Stats(command) => command.run(),
+            Self::Selftest(command) => command.run(),
+            Self::Capture(command) => command.run(),
+            Self::Send(command) => command.run(),
+            Self::Ping(command) => command.run(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
+    let cli = Cli::parse();
+    match cli.command.run() {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::NotPassed) => ExitCode::from(3),
+        Err(e) => {
+            eprintln!("ferronic: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}

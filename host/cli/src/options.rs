@@ -1,0 +1,103 @@
+//! Options that several commands have, and the opening of the card.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use ferronic::pci::PciFunction;
+use ferronic::{CompletionPolicy, Device, DeviceConfig, QueuePair};
+
+use crate::error::CliError;
+
+/// Which card.
+#[derive(Args, Clone, Debug)]
+pub struct CardOptions {
+    /// The card: vfio-user:/path/of/socket (vfio:0000:01:00.0 comes later).
+    #[arg(long, env = "FERRONIC_DEVICE", value_name = "DEVICE")]
+    pub device: String,
+}
+
+impl CardOptions {
+    /// Connects to the card.
+    pub fn function(&self) -> Result<Arc<dyn PciFunction>, CliError> {
+        Ok(ferronic::backend::open(&self.device)?)
+    }
+}
+
+/// How a card is used.
+#[derive(Args, Clone, Debug)]
+pub struct QueueOptions {
+    #[command(flatten)]
+    card: CardOptions,
+    /// Queue pairs to use.
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=64))]
+    queues: u16,
+    /// Bytes of a receive buffer, 128 to 65536.
+    #[arg(long, default_value_t = 2048, value_name = "BYTES",
+          value_parser = clap::value_parser!(u32).range(128..=65_536))]
+    buffer_size: u32,
+    /// Bytes by which receive buffers are off a 64-byte boundary.
+    #[arg(long, default_value_t = 0, value_name = "BYTES",
+          value_parser = clap::value_parser!(u32).range(0..64))]
+    buffer_offset: u32,
+    /// Entries of a ring, a power of two; as large as the card offers if not given.
+    #[arg(long, value_name = "ENTRIES")]
+    ring_size: Option<u16>,
+}
+
+impl QueueOptions {
+    /// The driver's settings; interrupts are used, so that waiting costs nothing.
+    pub fn config(&self) -> DeviceConfig {
+        DeviceConfig {
+            queue_pairs: self.queues,
+            buffer_size: self.buffer_size as usize,
+            buffer_offset: self.buffer_offset as usize,
+            ring_size: self.ring_size,
+            policy: CompletionPolicy::EventIndex,
+            ..DeviceConfig::default()
+        }
+    }
+
+    /// Connects to the card.
+    pub fn function(&self) -> Result<Arc<dyn PciFunction>, CliError> {
+        self.card.function()
+    }
+
+    /// Opens the card.
+    pub fn open(&self) -> Result<(Device, Vec<QueuePair>), CliError> {
+        Ok(Device::open(self.function()?, self.config())?)
+    }
+}
+
+/// Becomes true at SIGINT or SIGTERM; a second one ends the process.
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Catches the signals from now on.
+    pub fn catch() -> Result<Self, CliError> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        let flag = Arc::new(AtomicBool::new(false));
+        let register = |signal| -> io::Result<()> {
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))?;
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+            Ok(())
+        };
+        [SIGINT, SIGTERM]
+            .into_iter()
+            .try_for_each(register)
+            .map_err(|e| CliError::Usage(format!("cannot catch signals: {e}")))?;
+        Ok(Self(flag))
+    }
+
+    /// True once a signal came.
+    pub fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A MAC address as people write it.
+pub fn mac(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}

@@ -1,0 +1,221 @@
+//! `ferronic send`
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use ferronic::spec::net::{MAX_FRAME, MIN_FRAME};
+use ferronic::{Device, PushResult, QueuePair};
+
+use crate::error::{CliError, Outcome};
+use crate::files::{Input, Record};
+use crate::options::{QueueOptions, Stop};
+use crate::progress::Progress;
+
+/// Longest wait for an interrupt: signals and progress are looked at in between.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// Options of `send`.
+#[derive(Args)]
+pub struct Send {
+    #[command(flatten)]
+    queues: QueueOptions,
+    /// The pcap file whose frames to send.
+    #[arg(long, value_name = "FILE")]
+    read: PathBuf,
+    /// Cut frames into this many pieces, each with its own descriptor; 0 sends them in one.
+    #[arg(long, default_value_t = 0, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(0..=16))]
+    pieces: u16,
+    /// Give up when nothing was completed for this long.
+    #[arg(long, default_value_t = 30_000, value_name = "MS")]
+    timeout_ms: u64,
+}
+
+/// Frames that were left out, by reason.
+#[derive(Default)]
+struct Left {
+    short: u64,
+    long: u64,
+    cut: u64,
+}
+
+impl Send {
+    pub fn run(&self) -> Result<Outcome, CliError> {
+        let mut input = Input::open(&self.read)?;
+        let stop = Stop::catch()?;
+        let (device, mut pairs) = self.queues.open()?;
+        let mut progress = Progress::new("sent");
+        let mut left = Left::default();
+        let sent = self.send(
+            &device,
+            &mut pairs,
+            &mut input,
+            &stop,
+            &mut progress,
+            &mut left,
+        );
+        // What was read before an error is sent, not lost.
+        let drained = self.drain(&device, &mut pairs, &mut progress);
+        progress.finish();
+        sent.and(drained)?;
+        drop(pairs);
+        device.close()?;
+        left.report(&self.read)
+    }
+
+    fn send(
+        &self,
+        device: &Device,
+        pairs: &mut [QueuePair],
+        input: &mut Input,
+        stop: &Stop,
+        progress: &mut Progress,
+        left: &mut Left,
+    ) -> Result<(), CliError> {
+        while !stop.requested() {
+            let Some(record) = input.next()? else {
+                return Ok(());
+            };
+            if !left.admits(&record) {
+                continue;
+            }
+            let queue = flow(&record.data) as usize % pairs.len();
+            while self.push(&mut pairs[queue], &record.data)? == PushResult::Full {
+                self.wait(device, pairs, queue, progress)?;
+            }
+            progress.frame(record.data.len());
+            progress.tick();
+        }
+        Err(CliError::Incomplete("stopped by a signal".into()))
+    }
+
+    fn push(&self, pair: &mut QueuePair, frame: &[u8]) -> Result<PushResult, CliError> {
+        if self.pieces == 0 {
+            return Ok(pair.tx.push(frame)?);
+        }
+        let size = frame.len().div_ceil(usize::from(self.pieces));
+        let pieces: Vec<_> = frame.chunks(size).collect();
+        Ok(pair.tx.push_pieces(&pieces)?)
+    }
+
+    /// Waits until a frame of a queue has completed.
+    fn wait(
+        &self,
+        device: &Device,
+        pairs: &mut [QueuePair],
+        queue: usize,
+        progress: &mut Progress,
+    ) -> Result<(), CliError> {
+        let start = Instant::now();
+        let timeout = Duration::from_millis(self.timeout_ms);
+        let tx = &mut pairs[queue].tx;
+        tx.flush()?;
+        // Half of what is out: fewer interrupts than frames.
+        while !tx.arm_after(tx.outstanding() / 2)? {
+            device.wait(WAIT)?;
+            progress.tick();
+            if tx.reap()? > 0 {
+                return Ok(());
+            }
+            if start.elapsed() > timeout {
+                return Err(CliError::Incomplete(format!(
+                    "queue {queue} completed nothing for {timeout:?}; is the link up, and does \
+                     the wire take frames?"
+                )));
+            }
+        }
+        tx.reap()?;
+        Ok(())
+    }
+
+    fn drain(
+        &self,
+        device: &Device,
+        pairs: &mut [QueuePair],
+        progress: &mut Progress,
+    ) -> Result<(), CliError> {
+        for queue in 0..pairs.len() {
+            while pairs[queue].tx.outstanding() > 0 {
+                self.wait(device, pairs, queue, progress)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Left {
+    fn admits(&mut self, record: &Record) -> bool {
+        let (len, number) = (record.data.len(), record.number);
+        let counter = match len {
+            _ if len < record.original as usize => &mut self.cut,
+            0..MIN_FRAME => &mut self.short,
+            MIN_FRAME..=MAX_FRAME => return true,
+            _ => &mut self.long,
+        };
+        *counter += 1;
+        log::warn!(
+            "record {number}: {len} bytes of {} are not sent",
+            record.original
+        );
+        false
+    }
+
+    fn report(&self, path: &std::path::Path) -> Result<Outcome, CliError> {
+        let Self { short, long, cut } = self;
+        if short + long + cut == 0 {
+            return Ok(Outcome::Done);
+        }
+        Err(CliError::Incomplete(format!(
+            "{}: the frames that can be sent were sent; left out were {short} shorter than \
+             {MIN_FRAME} bytes, {long} longer than {MAX_FRAME}, {cut} not captured whole \
+             (RUST_LOG=warn names them)",
+            path.display()
+        )))
+    }
+}
+
+/// A number that frames of one flow share: frames of a flow stay in order on one queue.
+fn flow(frame: &[u8]) -> u32 {
+    let key = match frame.get(12..14) {
+        Some([0x08, 0x00]) => frame.get(26..34),
+        Some([0x86, 0xdd]) => frame.get(22..54),
+        _ => frame.get(..12),
+    };
+    let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    key.unwrap_or(&[]).iter().fold(0x811c_9dc5, mix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flow_of_two_packets_of_a_connection_is_equal() {
+        let mut a = vec![0; 60];
+        a[12..14].copy_from_slice(&[8, 0]);
+        a[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        let mut b = a.clone();
+        b[18] = 7; // another IP ID
+        assert_eq!(flow(&a), flow(&b));
+        b[33] = 3;
+        assert_ne!(flow(&a), flow(&b));
+    }
+
+    #[test]
+    fn admits_counts_each_reason() {
+        let record = |len: usize, original| Record {
+            data: vec![0; len],
+            original,
+            number: 1,
+        };
+        let mut left = Left::default();
+        assert!(left.admits(&record(MIN_FRAME, 14)));
+        assert!(left.admits(&record(MAX_FRAME, 9216)));
+        assert!(!left.admits(&record(13, 13)));
+        assert!(!left.admits(&record(9217, 9217)));
+        assert!(!left.admits(&record(60, 61)));
+        assert_eq!((left.short, left.long, left.cut), (1, 1, 1));
+        assert!(left.report(std::path::Path::new("x")).is_err());
+    }
+}

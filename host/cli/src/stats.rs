@@ -1,0 +1,104 @@
+//! `ferronic stats`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use ferronic::queue::Limits;
+use ferronic::virtio::Transport;
+use ferronic::{CardStats, Window};
+use serde_json::{Value, json};
+
+use crate::error::{CliError, Outcome};
+use crate::files::Output;
+use crate::options::CardOptions;
+
+/// Options of `stats`.
+#[derive(Args)]
+pub struct Stats {
+    #[command(flatten)]
+    card: CardOptions,
+    /// Write the counters to this file, too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Stats {
+    pub fn run(&self) -> Result<Outcome, CliError> {
+        let output = self.json.as_deref().map(Output::open).transpose()?;
+        let transport = Transport::open(self.card.function()?, Limits::default().reset)?;
+        let stats = Window::attach(&transport)?.stats()?;
+        print(&stats);
+        if let (Some(output), Some(path)) = (output, &self.json) {
+            let text = serde_json::to_string_pretty(&report(&stats)).unwrap_or_default();
+            writeln!(output.start()?, "{text}")
+                .map_err(|e| CliError::file(path, "cannot be written", e))?;
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn print(stats: &CardStats) {
+    println!(
+        "{:<10} {:>14} {:>16} {:>10} {:>12}",
+        "queue", "frames", "bytes", "drops", "interrupts"
+    );
+    for (i, queue) in stats.queues.iter().enumerate() {
+        println!(
+            "{:<10} {:>14} {:>16} {:>10} {:>12}",
+            format!("{}{}", direction(i), i / 2),
+            queue.packets,
+            queue.bytes,
+            queue.drops,
+            queue.interrupts
+        );
+    }
+    for (name, value) in &stats.device {
+        println!("{name:<25} {value:>10}");
+    }
+}
+
+fn direction(queue: usize) -> &'static str {
+    if queue.is_multiple_of(2) { "rx" } else { "tx" }
+}
+
+/// The counters in the form that all figures of the project have.
+fn report(stats: &CardStats) -> Value {
+    let mut figures = Vec::new();
+    for (i, queue) in stats.queues.iter().enumerate() {
+        let mut add = |name: &str, value: Value, unit: &str| {
+            let params = json!({"queue": i / 2, "direction": direction(i)});
+            figures.push(json!({"name": name, "params": params, "value": value, "unit": unit}));
+        };
+        add("packets", queue.packets.into(), "frames");
+        add("bytes", queue.bytes.into(), "bytes");
+        add("drops", queue.drops.into(), "frames");
+        add("interrupts", queue.interrupts.into(), "interrupts");
+        add("last_stamp", queue.last_stamp.into(), "cycles");
+    }
+    for (name, value) in &stats.device {
+        figures.push(json!({"name": name, "params": {}, "value": value, "unit": "events"}));
+    }
+    figures.push(json!({"name": "time", "params": {}, "value": stats.time, "unit": "cycles"}));
+    json!({"command": "stats", "figures": figures})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_keeps_64_bit_counters() {
+        let queue = ferronic::QueueCounters {
+            packets: u64::MAX,
+            ..Default::default()
+        };
+        let stats = CardStats {
+            queues: vec![queue],
+            ..CardStats::default()
+        };
+        let report = report(&stats);
+        assert_eq!(report["figures"][0]["value"].as_u64(), Some(u64::MAX));
+        assert_eq!(report["figures"][0]["params"]["direction"], "rx");
+    }
+}
