@@ -147,6 +147,7 @@ module dma_read
     logic        aborted;
     logic        ep;
     logic [12:0] span;       // bytes of payload
+    logic [12:0] before_last; // bytes before its last DW
     logic [12:0] rest;       // bytes still missing, counted from the DW of the first
     logic [ 7:0] tag;
     logic [ 6:0] low;
@@ -174,6 +175,7 @@ module dma_read
       s0_q.aborted <= (rc_hdr_i[47:45] == CplCa);
       s0_q.ep      <= rc_hdr_i[14];
       s0_q.span    <= {rc_hdr_i[9:0] == '0, rc_hdr_i[9:0], 2'b00};
+      s0_q.before_last <= {1'b0, rc_hdr_i[9:0] - 10'd1, 2'b00};
       s0_q.rest    <= {rc_hdr_i[43:32] == '0, rc_hdr_i[43:32]} + {11'b0, rc_hdr_i[65:64]};
       s0_q.tag     <= rc_hdr_i[79:72];
       s0_q.low     <= rc_hdr_i[70:64];
@@ -192,7 +194,7 @@ module dma_read
 
   logic [Tags-1:0] fin_q, err_q;
   miss_t           s1_miss, s1_next;
-  tag_t            s1_tag;
+  tag_t            s1_tag, s2_tag_q;
   logic [TagW:0]   s1_age;
 
   if (Tags == 32) begin : g_tag32
@@ -205,11 +207,14 @@ module dma_read
   wire s1_tag_ok = (ext_q && Tags == 64) ? (s0_q.tag[7:6] == '0) : (s0_q.tag[7:5] == '0);
 
   assign s1_age = {1'b0, s1_tag - tail_tag};
-  wire s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !fin_q[s1_tag];
+  // The end of a tag is noted one cycle after S1.
+  logic end_q, end_err_q;
+  wire  s1_ended = fin_q[s1_tag] || (end_q && s2_tag_q == s1_tag);
+  wire  s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !s1_ended;
 
   // All that is missing, or a part of it; a payload of more DWs than are missing fits neither.
   wire s1_part = (s0_q.span < s1_miss.rest);
-  wire s1_over = (s0_q.span - 13'd4 >= s1_miss.rest);
+  wire s1_over = (s0_q.before_last >= s1_miss.rest);
   wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) && !s1_over;
 
   wire s1_sop   = s0_valid_q && s0_sop_q;
@@ -246,7 +251,6 @@ module dma_read
   // ---------------------------------------------------------------- S2: to the RAM's lanes
   logic             s2_valid_q, s2_eop_q, s2_write_q;
   logic             in_pkt_q;      // a completion is under way between S0 and S1
-  tag_t             s2_tag_q;
   dma_dst_e         s2_dst_q;
   logic [WordW-1:0] s2_word_q;
   logic [LaneW-1:0] s2_off_q;
@@ -393,6 +397,8 @@ module dma_read
       err_sum_q <= 1'b0;
       fin_q     <= '0;
       err_q     <= '0;
+      end_q     <= 1'b0;
+      end_err_q <= 1'b0;
     end else begin
       if (retire) begin
         tail_q    <= tail_q + 1'b1;
@@ -402,9 +408,10 @@ module dma_read
         fin_q[alloc_tag] <= alloc_void;
         err_q[alloc_tag] <= alloc_void;
       end
-      if (s1_final) fin_q[s1_tag] <= 1'b1;
-      if (s1_take && (s0_q.failed || s0_q.ep)) err_q[s1_tag] <= 1'b1;
-      if (s2_short) err_q[s2_tag_q] <= 1'b1;
+      end_q     <= s1_final;
+      end_err_q <= s1_take && (s0_q.failed || s0_q.ep);
+      if (end_q) fin_q[s2_tag_q] <= 1'b1;
+      if (end_err_q || s2_short) err_q[s2_tag_q] <= 1'b1;
     end
   end
 
