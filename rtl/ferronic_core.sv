@@ -308,7 +308,8 @@ module ferronic_core
   wire [15:0]  max_frame = (strap_i.mtu == '0) ? 16'(MaxFrameBytes)
                                                : strap_i.mtu + 16'(MinFrameBytes);
 
-  rx_path #(.DataW(DataW)) u_rx (
+  // A frame of 9,216 bytes in buffers of 128 takes 73.
+  rx_path #(.DataW(DataW), .MaxBuffers(96)) u_rx (
     .clk_i, .rst_ni,
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),
