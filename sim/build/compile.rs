@@ -195,7 +195,9 @@ impl Job {
             return Err(message);
         }
         let mut command = Command::new("ar");
-        command.current_dir(dir).args(["-rcs", &format!("lib{name}.a")]);
+        command
+            .current_dir(dir)
+            .args(["-rcs", &format!("lib{name}.a")]);
         command.args(units.iter().map(|unit| &unit.object));
         run(&mut command, "ar")
     }
@@ -236,9 +238,11 @@ impl Job {
         let mut hasher = Hasher::new();
         hasher.text(SCHEME);
         hasher.text(&output(Command::new(&self.verilator).arg("--version"))?);
-        hasher.text(&output(Command::new(&self.cxx).arg("--version")).map_err(|e| {
-            format!("{e}\nA C++ compiler is needed: `./x setup` names what the system lacks.")
-        })?);
+        hasher.text(
+            &output(Command::new(&self.cxx).arg("--version")).map_err(|e| {
+                format!("{e}\nA C++ compiler is needed: `./x setup` names what the system lacks.")
+            })?,
+        );
         hasher.text(&format!("{} {}", self.trace, self.coverage));
         hasher.text(include_str!("compile.rs"));
         for name in ["shim.cpp", "shim.h", "hooks.cpp", "hooks.h"] {
@@ -291,7 +295,8 @@ impl Job {
         // Another build of the same content may be under way: wait for it.
         let lock_path = self.cache.join(format!("{key}.lock"));
         let lock = File::create(&lock_path).map_err(|e| context(&lock_path) + &e.to_string())?;
-        lock.lock().map_err(|e| context(&lock_path) + &e.to_string())?;
+        lock.lock()
+            .map_err(|e| context(&lock_path) + &e.to_string())?;
         if dir.join(&library).is_file() {
             return Ok(built);
         }

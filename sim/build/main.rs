@@ -36,10 +36,7 @@ fn run() -> Result<(), String> {
         println!("cargo::rerun-if-env-changed={name}");
     }
     for path in ["build", "shim"] {
-        println!(
-            "cargo::rerun-if-changed={}",
-            manifest.join(path).display()
-        );
+        println!("cargo::rerun-if-changed={}", manifest.join(path).display());
     }
 
     let queue_pairs = queue_pairs()?;

@@ -72,7 +72,9 @@ fn with_extension(root: &Path, dir: &Path, extension: &str) -> Result<Vec<PathBu
     let mut found = Vec::new();
     let entries = fs::read_dir(&full).map_err(|e| format!("{}: {e}", full.display()))?;
     for entry in entries {
-        let path = entry.map_err(|e| format!("{}: {e}", full.display()))?.path();
+        let path = entry
+            .map_err(|e| format!("{}: {e}", full.display()))?
+            .path();
         if path.extension().is_some_and(|e| e == extension)
             && let Some(name) = path.file_name()
         {

@@ -33,10 +33,10 @@ impl Shared {
 }
 
 impl SimFunction {
-    /// Enumerates the card and takes it over.
+    /// Enumerates the card and takes it over. Bus mastering is off, as after an open of VFIO: it
+    /// is for the driver to turn on.
     pub fn new(mut sim: Sim) -> Result<Self, SimError> {
         sim.enumerate()?;
-        sim.set_bus_master(true)?;
         let addresses = AddressSpace::new(sim.config().seed);
         Ok(Self {
             shared: Arc::new(Shared {
@@ -94,7 +94,13 @@ impl PciFunction for SimFunction {
         self.sim()
             .root
             .memory
-            .map(iova, len, &Backing::from(memory.clone()), 0, Access::READ_WRITE)
+            .map(
+                iova,
+                len,
+                &Backing::from(memory.clone()),
+                0,
+                Access::READ_WRITE,
+            )
             .map_err(|e| PciError::Unsupported(e.to_string()))?;
         let unmap = Unmap {
             shared: self.shared.clone(),
@@ -121,9 +127,7 @@ impl PciFunction for SimFunction {
     }
 
     fn reset(&self) -> Result<(), PciError> {
-        let mut sim = self.sim();
-        sim.function_level_reset()?;
-        Ok(sim.set_bus_master(true)?)
+        Ok(self.sim().function_level_reset()?)
     }
 
     /// Simulates up to the next event, at most 16 cycles.

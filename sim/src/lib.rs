@@ -5,10 +5,14 @@
 //! socket. Everything random comes from one seed: the same calls give the same cycle counts.
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
+pub mod features;
+mod figures;
 pub mod model;
 pub mod rng;
 pub mod root_complex;
+pub mod serve;
 pub mod tlp;
+pub mod vfio_user;
 pub mod wire;
 
 mod function;

@@ -251,8 +251,16 @@ pub fn enabled_span(header: &Header) -> (u64, usize) {
         let high = 7 - first.leading_zeros() as usize;
         return (base + low as u64, high - low + 1);
     }
-    let low = if first == 0 { 0 } else { first.trailing_zeros() as usize };
-    let high = if last == 0 { 3 } else { 7 - last.leading_zeros() as usize };
+    let low = if first == 0 {
+        0
+    } else {
+        first.trailing_zeros() as usize
+    };
+    let high = if last == 0 {
+        3
+    } else {
+        7 - last.leading_zeros() as usize
+    };
     (base + low as u64, (dws - 1) * 4 + high + 1 - low)
 }
 
@@ -278,15 +286,24 @@ mod tests {
                 assert_eq!(enabled_span(&header), (addr, len), "{addr:#x} {len}");
             }
         }
-        assert_eq!(enabled_span(&memory(false, 0x10, 1, (0, 0), 0, 0)), (0x10, 1));
+        assert_eq!(
+            enabled_span(&memory(false, 0x10, 1, (0, 0), 0, 0)),
+            (0x10, 1)
+        );
     }
 
     #[test]
     fn header_size_follows_the_address() {
         let low = memory(true, 0xffff_fffc, 1, (0xf, 0), 0x100, 0);
         let high = memory(true, 0x1_0000_0000, 1, (0xf, 0), 0x100, 0);
-        assert_eq!((kind(&low), is_4dw(&low), wire_bytes(&low)), (Kind::MemWrite, false, 24));
-        assert_eq!((kind(&high), is_4dw(&high), wire_bytes(&high)), (Kind::MemWrite, true, 28));
+        assert_eq!(
+            (kind(&low), is_4dw(&low), wire_bytes(&low)),
+            (Kind::MemWrite, false, 24)
+        );
+        assert_eq!(
+            (kind(&high), is_4dw(&high), wire_bytes(&high)),
+            (Kind::MemWrite, true, 28)
+        );
         assert_eq!(address(&high), 0x1_0000_0000);
     }
 

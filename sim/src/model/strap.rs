@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(words[0], 2);
         // features occupy bits 66 to 129, the address 130 to 177.
         assert_eq!(words[2], 1 << 2);
-        assert_eq!(words[4], 1 << 1 | 0x0304_0055_u32.wrapping_shl(2) & 0x3fc | 0x0004_55 << 2 | 0x03 << 18 | 0x02 << 26);
-        assert_eq!(words[5] >> 10, 0xaa);
+        assert_eq!(words[4], 1 << 1 | 0x0203_0455 << 2);
+        assert_eq!(words[5], 0xaa01 << 2 | 0x02 >> 6);
     }
 }

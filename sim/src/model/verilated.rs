@@ -45,7 +45,11 @@ impl VerilatedCore {
         let mut buffer = vec![0_u8; 17 * 1024];
         // SAFETY: the model is alive, the buffer valid for its length.
         let length = unsafe {
-            (self.api.messages)(self.model.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
+            (self.api.messages)(
+                self.model.as_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+            )
         };
         buffer.truncate(length);
         String::from_utf8_lossy(&buffer).into_owned()

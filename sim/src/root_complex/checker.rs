@@ -95,17 +95,23 @@ impl Checker {
     /// A beat that was not taken must be there again, unchanged.
     pub(super) fn beat(&mut self, cycle: u64, channel: usize, beat: &Beat, ready: bool) {
         if let Some(before) = self.stalled[channel].take() {
-            let same = beat.valid == 1
-                && beat.sop == before.sop
+            let same = beat.sop == before.sop
                 && beat.eop == before.eop
                 && (beat.sop == 0 || beat.hdr == before.hdr)
                 && beat.data == before.data;
             if !same {
-                self.violate(cycle, "a stalled beat changed or vanished", &before.hdr);
+                self.violate(cycle, "a stalled beat changed", &before.hdr);
             }
         }
         if beat.valid == 1 && !ready {
             self.stalled[channel] = Some(*beat);
+        }
+    }
+
+    /// A channel shows nothing: there must not have been a stalled beat.
+    pub(super) fn nothing(&mut self, cycle: u64, channel: usize) {
+        if let Some(before) = self.stalled[channel].take() {
+            self.violate(cycle, "a stalled beat vanished", &before.hdr);
         }
     }
 
@@ -145,11 +151,16 @@ impl Checker {
                 "another requester id than the function's",
             ),
             (
-                if dws == 1 { last == 0 } else { first != 0 && last != 0 },
+                if dws == 1 {
+                    last == 0
+                } else {
+                    first != 0 && last != 0
+                },
                 "byte enables against the length",
             ),
             (
-                dws <= 2 || (matches!(first, 0xf | 0xe | 0xc | 8) && matches!(last, 1 | 3 | 7 | 0xf)),
+                dws <= 2
+                    || (matches!(first, 0xf | 0xe | 0xc | 8) && matches!(last, 1 | 3 | 7 | 0xf)),
                 "byte enables with holes",
             ),
             (

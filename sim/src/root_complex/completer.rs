@@ -52,7 +52,13 @@ impl Sender {
     }
 
     /// Puts a beat on the channel; true if that ends the TLP.
-    pub(super) fn drive(&mut self, beat: &mut Beat, width: usize, ready: bool, stall: bool) -> bool {
+    pub(super) fn drive(
+        &mut self,
+        beat: &mut Beat,
+        width: usize,
+        ready: bool,
+        stall: bool,
+    ) -> bool {
         if !self.active || (stall && !self.shown) {
             beat.valid = 0;
             return false;

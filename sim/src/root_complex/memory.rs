@@ -286,7 +286,11 @@ impl HostMemory {
             let (start, map) = self
                 .containing(at)
                 .ok_or_else(|| fault(FaultReason::Unmapped))?;
-            if !(if write { map.access.write } else { map.access.read }) {
+            if !(if write {
+                map.access.write
+            } else {
+                map.access.read
+            }) {
                 return Err(fault(FaultReason::Permission));
             }
             let here = (map.len - (at - start)).min(left);

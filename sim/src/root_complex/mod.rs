@@ -145,6 +145,9 @@ pub struct RootComplex {
     requester: Requester,
     credits: [CreditPool; 3],
     up: VecDeque<Up>,
+    /// TLPs that went into and came out of `up`.
+    up_in: u64,
+    up_out: u64,
     posted: Receiver,
     completion: Receiver,
     spare: Vec<Vec<u8>>,
@@ -174,6 +177,8 @@ impl RootComplex {
             requester: Requester::default(),
             credits,
             up: VecDeque::new(),
+            up_in: 0,
+            up_out: 0,
             posted: Receiver::default(),
             completion: Receiver::default(),
             spare: Vec::new(),
@@ -194,6 +199,17 @@ impl RootComplex {
     /// No DMA of the card is under way as far as the link knows.
     pub fn dma_drained(&self) -> bool {
         self.up.is_empty() && !self.posted.active && self.completer.is_idle()
+    }
+
+    /// A mark for [`RootComplex::took_effect`]: what the link has taken from the card so far, a
+    /// write that it is taking now included.
+    pub fn accepted(&self) -> u64 {
+        self.up_in + u64::from(self.posted.active)
+    }
+
+    /// True if everything up to a mark has taken effect.
+    pub fn took_effect(&self, mark: u64) -> bool {
+        self.up_out >= mark
     }
 
     /// When the next thing happens that does not need the card; `None`: nothing will.
@@ -325,10 +341,14 @@ impl RootComplex {
     /// `now` is the time base in this cycle.
     pub fn cycle(&mut self, now: u64, output: &Outputs, input: &mut Inputs) {
         while let Some(up) = self.up.pop_front_if(|up| up.due <= now) {
+            self.up_out += 1;
             self.take_effect(now, up);
         }
 
         input.np_ready = 0;
+        if output.np.valid == 0 {
+            self.checker.nothing(now, 1);
+        }
         if output.np.valid == 1 {
             let ready = self.ready(CreditType::NonPosted, now, &output.np, false);
             input.np_ready = u8::from(ready);
@@ -340,6 +360,9 @@ impl RootComplex {
             }
         }
         input.cc_ready = 0;
+        if output.cc.valid == 0 {
+            self.checker.nothing(now, 2);
+        }
         if output.cc.valid == 1 {
             let active = self.completion.active;
             let ready = self.ready(CreditType::Completion, now, &output.cc, active);
@@ -354,6 +377,9 @@ impl RootComplex {
             }
         }
         input.pt_ready = 0;
+        if output.pt.valid == 0 {
+            self.checker.nothing(now, 0);
+        }
         if output.pt.valid == 1 {
             let active = self.posted.active;
             let ready = self.ready(CreditType::Posted, now, &output.pt, active);
@@ -369,14 +395,9 @@ impl RootComplex {
         }
 
         let ready = output.rc_ready == 1;
-        let begun = self.completer.drive(
-            now,
-            &self.config,
-            &mut self.rng,
-            self.width,
-            ready,
-            input,
-        );
+        let begun =
+            self.completer
+                .drive(now, &self.config, &mut self.rng, self.width, ready, input);
         if let Some(header) = begun {
             self.stats.down(&header);
         }
@@ -385,14 +406,9 @@ impl RootComplex {
             self.checker.violate(now, rule, &input.rc.hdr);
         }
         let ready = output.rq_ready == 1;
-        let begun = self.requester.drive(
-            now,
-            &self.config,
-            &mut self.rng,
-            self.width,
-            ready,
-            input,
-        );
+        let begun =
+            self.requester
+                .drive(now, &self.config, &mut self.rng, self.width, ready, input);
         if let Some(header) = begun {
             self.stats.down(&header);
         }
@@ -425,10 +441,9 @@ impl RootComplex {
             self.checker
                 .memory_request(now, header, &self.limits, CARD_ID);
             let tag = tlp::request_tag(header);
-            let in_queue = self
-                .up
-                .iter()
-                .any(|up| tlp::kind(&up.header) == Kind::MemRead && tlp::request_tag(&up.header) == tag);
+            let in_queue = self.up.iter().any(|up| {
+                tlp::kind(&up.header) == Kind::MemRead && tlp::request_tag(&up.header) == tag
+            });
             if in_queue || self.completer.is_outstanding(tag) {
                 let rule = "a tag that is outstanding was used again";
                 self.checker.violate(now, rule, header);
@@ -457,7 +472,9 @@ impl RootComplex {
             }
         }
         let wanted = tlp::payload_bytes(&receiver.header);
-        let here = wanted.saturating_sub(receiver.payload.len()).min(self.width);
+        let here = wanted
+            .saturating_sub(receiver.payload.len())
+            .min(self.width);
         receiver
             .payload
             .extend_from_slice(&beat_bytes(&beat.data)[..here]);
@@ -474,6 +491,7 @@ impl RootComplex {
     }
 
     fn push_up(&mut self, now: u64, header: Header, payload: Vec<u8>) {
+        self.up_in += 1;
         self.up.push_back(Up {
             due: now + self.config.read_latency / 2,
             accepted: now,
@@ -514,8 +532,8 @@ impl RootComplex {
         }
         let (first, last) = tlp::byte_enables(&up.header);
         let end = up.payload.len();
-        let contiguous = matches!(first, 0xf | 0xe | 0xc | 8)
-            && (end == 4 || matches!(last, 1 | 3 | 7 | 0xf));
+        let contiguous =
+            matches!(first, 0xf | 0xe | 0xc | 8) && (end == 4 || matches!(last, 1 | 3 | 7 | 0xf));
         if contiguous {
             let (start, count) = tlp::enabled_span(&up.header);
             let skip = (start - address) as usize;

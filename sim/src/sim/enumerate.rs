@@ -76,7 +76,7 @@ impl Sim {
         let device = self.config_u16(2)?;
         let size = self.size_bar()?;
         let pcie = self
-            .find_capability(CAP_PCIE)?
+            .capability(CAP_PCIE)?
             .ok_or_else(|| SimError::Enumeration("no PCIe capability".to_owned()))?;
         let msix = self.find_msix()?;
         let info = FunctionInfo {
@@ -173,13 +173,13 @@ impl Sim {
         for vector in 0..msix.vectors {
             self.program_vector(vector, vector < count)?;
         }
-        self.set_msix_control(true)
+        self.set_msix_enable(true)
     }
 
     /// Disables MSI-X and masks every vector.
     pub fn disable_msix(&mut self) -> Result<(), SimError> {
         let msix = self.msix()?;
-        self.set_msix_control(false)?;
+        self.set_msix_enable(false)?;
         for vector in 0..msix.vectors {
             self.mask_vector(vector, true)?;
         }
@@ -202,7 +202,8 @@ impl Sim {
         self.bar_write(entry + 12, 4, u64::from(masked))
     }
 
-    fn set_msix_control(&mut self, enable: bool) -> Result<(), SimError> {
+    /// Enables or disables MSI-X, without function mask.
+    pub fn set_msix_enable(&mut self, enable: bool) -> Result<(), SimError> {
         let offset = self.msix()?.capability + 2;
         let control = self.config_u16(offset)? & 0x3fff;
         let control = control | if enable { 0x8000 } else { 0 };
@@ -235,7 +236,8 @@ impl Sim {
         Ok(size)
     }
 
-    fn find_capability(&mut self, wanted: u8) -> Result<Option<u16>, SimError> {
+    /// Offset of the first capability with id `wanted`.
+    pub fn capability(&mut self, wanted: u8) -> Result<Option<u16>, SimError> {
         let mut at = self.config_u16(CAPABILITIES)? & 0xfc;
         // A broken list must not loop.
         for _ in 0..48 {
@@ -253,7 +255,7 @@ impl Sim {
 
     fn find_msix(&mut self) -> Result<MsixInfo, SimError> {
         let capability = self
-            .find_capability(CAP_MSIX)?
+            .capability(CAP_MSIX)?
             .ok_or_else(|| SimError::Enumeration("no MSI-X capability".to_owned()))?;
         let control = self.config_u16(capability + 2)?;
         let table = self.config_u32(capability + 4)?;

@@ -50,7 +50,9 @@ pub enum SimError {
         cycles: u64,
     },
     /// An access that no single request can make.
-    #[error("an access of {len} bytes at {offset:#x} is not possible: it must be 1, 2, 4 or 8 bytes, aligned, and inside {size:#x}")]
+    #[error(
+        "an access of {len} bytes at {offset:#x} is not possible: it must be 1, 2, 4 or 8 bytes, aligned, and inside {size:#x}"
+    )]
     Access {
         /// Where.
         offset: u64,

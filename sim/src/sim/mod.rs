@@ -321,6 +321,33 @@ impl Sim {
         self.run_until(cycles, |sim| sim.root.is_idle())
     }
 
+    /// At most `steps` steps, ended early by an interrupt or when nothing is left to do.
+    pub fn run_steps(&mut self, steps: usize) -> Result<(), SimError> {
+        self.timed(|sim| {
+            for _ in 0..steps {
+                if sim.root.has_message() || sim.is_asleep() {
+                    break;
+                }
+                sim.advance(u64::MAX)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Simulates until everything that the link took from the card so far has taken effect.
+    pub fn drain_dma(&mut self) -> Result<(), SimError> {
+        let mark = self.root.accepted();
+        // The queue has a fixed delay; the rest is for a write that is being taken now.
+        let cycles = self.root.config.read_latency + 4096;
+        if self.run_until(cycles, |sim| sim.root.took_effect(mark))? {
+            return Ok(());
+        }
+        Err(SimError::Timeout {
+            what: "the end of DMA in flight",
+            cycles,
+        })
+    }
+
     fn timed<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
         let start = Instant::now();
         let result = f(self);

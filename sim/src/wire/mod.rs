@@ -1,13 +1,27 @@
 //! The far side of the card's port: where received frames come from and sent frames go.
 
+mod capture;
+mod loopback;
+mod pcap;
+mod peer;
 mod port;
 mod queue;
+mod spec;
+mod stream;
+mod tap;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
+pub use capture::{CaptureError, CapturedFrame, read_capture};
+pub use loopback::LoopbackWire;
+pub use pcap::PcapWire;
+pub use peer::{PEER_MAC, PeerWire};
 pub use port::{WirePort, WireStalls, WireStats};
 pub use queue::{QueueWire, SentFrame, WireQueue};
+pub use spec::{WireError, WireSpec};
+pub use stream::StreamWire;
+pub use tap::TapWire;
 
 /// A frame on its way to the card, without FCS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -110,7 +110,11 @@ impl Wire for QueueWire {
     }
 
     fn next_event(&self, now: u64) -> Option<u64> {
-        self.0.lock().to_card.front().map(|(time, _)| *time.max(&now))
+        self.0
+            .lock()
+            .to_card
+            .front()
+            .map(|(time, _)| *time.max(&now))
     }
 
     fn sent(&mut self, now: u64, frame: &[u8], aborted: bool) {
@@ -132,5 +136,4 @@ impl Wire for QueueWire {
     fn pace(&self) -> Pace {
         self.0.lock().pace
     }
-
 }
