@@ -29,7 +29,6 @@ module dma_read
   input  logic             clk_i,
   input  logic             rst_ni,
   input  logic             halt_i,
-  input  logic             bus_master_i,
   input  logic [12:0]      max_read_i,     // bytes
   input  logic             ext_tag_i,
   input  logic             timeout_off_i,
@@ -106,7 +105,7 @@ module dma_read
   dma_read_issue #(.Tags(Tags)) u_issue (
     .clk_i,
     .rst_ni,
-    .halt_i        (halt_i || !bus_master_i),
+    .halt_i,
     .max_read_i,
     .ext_tag_i     (ext_q),
     .tail_i        (tail_q),
@@ -242,8 +241,8 @@ module dma_read
   prim_lutram #(.Width($bits(miss_t)), .Depth(Tags)) u_miss (
     .clk_i,
     .we_i   (s1_store || alloc),
-    .waddr_i(s1_store ? s1_tag : alloc_tag),
-    .wdata_i(s1_store ? s1_next : alloc_miss),
+    .waddr_i(s1_sop ? s1_tag : alloc_tag),
+    .wdata_i(s1_sop ? s1_next : alloc_miss),
     .raddr_i(s1_tag),
     .rdata_o(s1_miss)
   );

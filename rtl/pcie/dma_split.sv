@@ -3,7 +3,8 @@
 // Cuts a DMA request into pieces that one TLP may carry: at most `max_bytes_i` from the first DW on
 // and none across a 4 KiB boundary. Shared by the read and the write engine.
 //
-// Latency three cycles from a request to its first piece, throughput one piece in two cycles. While
+// Latency four cycles from a request to its first piece, throughput one piece in two cycles;
+// `in_ready_o` comes from a register. While
 // `void_i` is high the rest of the request becomes one piece with `void`, so that it still ends in
 // order. Out of the last piece of each request comes `last`.
 `include "ferronic_assert.svh"
@@ -58,7 +59,14 @@ module dma_split #(
   wire out_free = !out_valid_q || out_ready_i;
   wire emit     = (state_q == StEmit) && out_free;
 
-  assign in_ready_o  = (state_q == StIdle) || (emit && last);
+  // The next request waits here, so that ready does not depend on what happens further down.
+  logic             next_valid_q;
+  logic [63:0]      next_addr_q;
+  logic [15:0]      next_len_q, next_ptr_q;
+  logic [UserW-1:0] next_user_q;
+  wire              load = next_valid_q && ((state_q == StIdle) || (emit && last));
+
+  assign in_ready_o  = !next_valid_q;
   assign out_valid_o = out_valid_q;
   assign out_addr_o  = out_addr_q;
   assign out_len_o   = out_len_q;
@@ -66,19 +74,22 @@ module dma_split #(
   assign out_user_o  = out_user_q;
   assign out_last_o  = out_last_q;
   assign out_void_o  = out_void_q;
-  assign idle_o      = (state_q == StIdle) && !out_valid_q;
+  assign idle_o      = (state_q == StIdle) && !out_valid_q && !next_valid_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q     <= StIdle;
-      out_valid_q <= 1'b0;
+      state_q      <= StIdle;
+      out_valid_q  <= 1'b0;
+      next_valid_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle:  if (in_valid_i) state_q <= StCalc;
+        StIdle:  if (load) state_q <= StCalc;
         StCalc:  state_q <= StEmit;
-        StEmit:  if (emit) state_q <= (!last || in_valid_i) ? StCalc : StIdle;
+        StEmit:  if (emit) state_q <= (!last || load) ? StCalc : StIdle;
         default: state_q <= StIdle;
       endcase
+      if (!next_valid_q) next_valid_q <= in_valid_i;
+      else if (load) next_valid_q <= 1'b0;
       if (emit) out_valid_q <= 1'b1;
       else if (out_ready_i) out_valid_q <= 1'b0;
     end
@@ -86,11 +97,17 @@ module dma_split #(
 
   always_ff @(posedge clk_i) begin
     room_q <= (to_page < to_max) ? to_page : to_max;
-    if (in_valid_i && in_ready_o) begin
-      addr_q <= in_addr_i;
-      len_q  <= in_len_i;
-      ptr_q  <= in_ptr_i;
-      user_q <= in_user_i;
+    if (!next_valid_q) begin
+      next_addr_q <= in_addr_i;
+      next_len_q  <= in_len_i;
+      next_ptr_q  <= in_ptr_i;
+      next_user_q <= in_user_i;
+    end
+    if (load) begin
+      addr_q <= next_addr_q;
+      len_q  <= next_len_q;
+      ptr_q  <= next_ptr_q;
+      user_q <= next_user_q;
     end else if (emit) begin
       addr_q <= addr_q + {51'b0, piece};
       len_q  <= len_q - {3'b0, piece};

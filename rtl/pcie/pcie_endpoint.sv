@@ -8,7 +8,8 @@
 // complete with `err`, write commands and control writes are swallowed (with their `done` and
 // `ready`), interrupts are dropped. `idle_o` then rises when no tag is outstanding and every posted
 // TLP was taken by the link. No TLP is ever cut. Bus master enable off, or D3hot, acts like
-// `halt_i` on the DMA clients.
+// `halt_i` on the DMA clients. Halting begins and ends one cycle after `halt_i`; clients must not
+// ask for anything in the first cycle without it.
 //
 // Ordering: a read or a completion is offered to the link only after all posted TLPs that were
 // accepted before it (done_o of dma_write, ctl_wr_ready_o with ctl_wr_last_i) were taken by it.
@@ -232,7 +233,12 @@ module pcie_endpoint
   end
 
   // ---------------------------------------------------------------- DMA
-  wire halt = halt_i || !bus_master;
+  // One cycle late, which `idle_o` makes up for.
+  logic halt_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) halt_q <= 1'b1;
+    else halt_q <= halt_i || !bus_master;
+  end
 
   logic     np_in_valid, np_in_ready;
   mem_req_t np_in_req, np_out_req;
@@ -245,8 +251,7 @@ module pcie_endpoint
   ) u_read (
     .clk_i,
     .rst_ni,
-    .halt_i,
-    .bus_master_i   (bus_master),
+    .halt_i         (halt_q),
     .max_read_i     (max_read),
     .ext_tag_i      (ext_tag),
     .timeout_off_i  (timeout_off),
@@ -309,7 +314,7 @@ module pcie_endpoint
   dma_write #(.DataW(DataW)) u_write (
     .clk_i,
     .rst_ni,
-    .halt_i       (halt),
+    .halt_i       (halt_q),
     .idle_o       (wr_idle),
     .max_payload_i(max_payload),
     .cmd_valid_i  (wr_cmd_valid_i),
@@ -357,7 +362,7 @@ module pcie_endpoint
   pcie_posted_arb #(.DataW(DataW)) u_posted (
     .clk_i,
     .rst_ni,
-    .halt_i      (halt),
+    .halt_i      (halt_q),
     .requester_i (requester),
     .idle_o      (arb_idle),
     .in_flight_o (in_flight),
@@ -386,7 +391,7 @@ module pcie_endpoint
   );
 
   // ---------------------------------------------------------------- state and events
-  assign idle_o  = rd_idle && np_idle && wr_idle && arb_idle && !msg_valid;
+  assign idle_o  = rd_idle && np_idle && wr_idle && arb_idle && !msg_valid && (halt_q || !halt_i);
   assign quiet_o = rd_quiet && np_idle && wr_idle && arb_idle && tgt_idle && msix_idle;
 
   assign bus_master_o  = bus_master;
