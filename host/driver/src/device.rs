@@ -218,9 +218,9 @@ impl Device {
         features: Features,
         config: &DeviceConfig,
     ) -> Result<QueuePair, Error> {
+        let indirect = config.indirect && features.contains(Features::INDIRECT_DESC);
         let options = |queue| -> Result<QueueOptions, Error> {
             let max = core.transport.queue_size(queue)?;
-            let indirect = config.indirect && features.contains(Features::INDIRECT_DESC);
             let size = config.ring_size.unwrap_or(max);
             if size == 0 || size > max {
                 return Err(Error::Setting {
@@ -241,12 +241,12 @@ impl Device {
             buffer_offset: config.buffer_offset,
             buffers: config.rx_buffers,
             chain: config.rx_chain,
-            indirect: config.indirect,
+            indirect,
             mergeable: features.contains(Features::MRG_RXBUF),
         };
         let tx = TxOptions {
             buffer_offset: config.buffer_offset,
-            indirect: config.indirect,
+            indirect,
         };
         let mut rx = RxQueue::new(Arc::clone(core), index, options(2 * index)?, rx)?;
         rx.fill()?;

@@ -31,7 +31,7 @@ pub struct RxOptions {
     pub buffers: Option<u16>,
     /// Descriptors a buffer is cut into, 1 to 16.
     pub chain: u16,
-    /// Use indirect tables where a buffer has more than one descriptor.
+    /// Use indirect tables (negotiated) where a buffer has more than one descriptor.
     pub indirect: bool,
     /// MRG_RXBUF was negotiated.
     pub mergeable: bool,
@@ -91,8 +91,7 @@ impl RxQueue {
         let alloc = |len| core.dma(len);
         let size = queue.size;
         let queue = SplitQueue::new(queue, &alloc)?;
-        let indirect = options.indirect && options.chain > 1;
-        let fit = if indirect && queue.max_segments(true) >= usize::from(options.chain) {
+        let fit = if options.indirect {
             size
         } else {
             size / options.chain
@@ -154,7 +153,7 @@ impl RxQueue {
         self.stats
     }
 
-    /// Buffers that the device has.
+    /// Buffers posted and not yet taken back with a frame.
     pub fn posted(&self) -> u16 {
         self.queue.outstanding()
     }

@@ -19,7 +19,7 @@ use crate::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
 pub struct TxOptions {
     /// Where a buffer starts in its 64-byte aligned slot.
     pub buffer_offset: usize,
-    /// Use indirect tables for frames in several pieces.
+    /// Use indirect tables (negotiated) for frames in several pieces.
     pub indirect: bool,
 }
 
