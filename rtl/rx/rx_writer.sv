@@ -148,6 +148,7 @@ module rx_writer
   logic [15:0] seg_id_q;
   logic [63:0] seg_addr_q;
   logic [13:0] seg_len_q;
+  logic        req_ok_q;   // the driver was ready when the buffer was asked for
 
   logic        tok_wr_valid, tok_wr_ready, tok_valid, tok_pop;
   token_t      tok_wr, tok;
@@ -179,8 +180,8 @@ module rx_writer
   assign pre_take = load;
 
   // Frames that nobody will ever take are dropped at once, unless the wire may wait for the driver.
-  // In a pause a queue may be off for a while.
-  wire give_up = !pause_i && ((seg_off_q && (!lossless_i || driver_ok_i)) ||
+  // In a pause a queue may be off for a while, and until the driver was there when it was asked.
+  wire give_up = !pause_i && ((seg_off_q && (!lossless_i || req_ok_q)) ||
                               (expired_q && !lossless_i));
   wire too_small = seg_last_q && !seg_fits_q &&
                    (!mrg_rxbuf_i || bufs_q == BufW'(MaxBuffers - 1));
@@ -296,6 +297,7 @@ module rx_writer
       need_q <= need_q - seg_len_q;
     end
 
+    if (state_q == StReq) req_ok_q <= driver_ok_i;
     if (state_q == StReq) buf_len_q <= '0;
     else if (cmd_taken) buf_len_q <= buf_len_q + put_len;
 
