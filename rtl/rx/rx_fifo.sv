@@ -6,13 +6,14 @@
 //
 // Byte b of a frame is at slot address 12 + b, so a beat is rotated by the constant 12 mod Lanes.
 // Throughput: one beat a cycle, and one (two at 64 bits) cycles a frame for the header, spent ahead
-// of the frame when the wire is quiet. Latency: three cycles from the last beat to `frame_valid_o`.
+// of the frame when the wire is quiet. Latency: five cycles from the last beat on the wire to
+// `frame_valid_o`.
 //
 // Frames leave by `frame_*` in the order of arrival; the slot stays until `release_*`, in the same
 // order. `patch_*` sets num_buffers of a frame that left and was not released.
 //
-// Invariants: words of the slots in use + `free_q` (a cycle late) = words of the RAM; a slot is never written
-// beyond the free words; at most `Frames` frames wait.
+// Invariants: words of the slots in use + `free_q` (a cycle late) = words of the RAM; a slot is
+// never written beyond the free words; at most `Frames` frames wait.
 `include "ferronic_assert.svh"
 module rx_fifo
   import ferronic_pkg::*;

@@ -5,12 +5,12 @@
 //   wire -> rx_fifo (store and forward, with rx_steer beside it) -> rx_writer -> dma_write
 //                    \-> frame RAM -----------------------------------> RAM read port
 //
-// The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are thrown
-// away, a frame that is half in is swallowed to its end. With `pause_i` what was begun ends by
-// itself, no new buffer is asked for, and `idle_o` rises; frames in the FIFO stay there.
+// The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are
+// thrown away, a frame that is half in is swallowed to its end. With `pause_i` what was begun ends
+// by itself, no new buffer is asked for, and `idle_o` rises; frames in the FIFO stay there.
 //
-// The walker is asked for one buffer at a time. After an answer with `err` neither commit nor rewind
-// follows; after `none` a rewind does. Commit and rewind never come in one cycle.
+// The walker is asked for one buffer at a time. After an answer with `err` neither commit nor
+// rewind follows; after `none` a rewind does. Commit and rewind never come in one cycle.
 module rx_path
   import ferronic_pkg::*;
 #(

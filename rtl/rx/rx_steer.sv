@@ -3,8 +3,8 @@
 // Flow hash of a frame, from its first bytes as they stream by.
 //
 // IPv4 (no VLAN tag): addresses, and ports if the header has no options, the protocol is TCP or UDP
-// and the packet is no fragment. IPv6: addresses, and ports if TCP or UDP follows at once. The bytes
-// are folded by XOR into 16 bits. Everything else, and what is cut short, gives 0.
+// and the packet is no fragment. IPv6: addresses, and ports if TCP or UDP follows at once. The
+// bytes are folded by XOR into 16 bits. Everything else, and what is cut short, gives 0.
 //
 // `hash_o` is valid in the cycle after the last beat, for the `len_i` given in that cycle. One beat
 // a cycle. Invariant: equal header fields give equal hashes at every DataW.

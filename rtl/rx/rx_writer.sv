@@ -7,11 +7,12 @@
 // and pass 2 walks them again and writes. A token follows each command, so that a used entry goes
 // out only after the write that filled its buffer is done, and the slot is freed after the last.
 //
-// Latency: four cycles from frame to command, and the walker's. Throughput: three cycles a frame of
-// one segment, and the walker's latency; a command waits while the one before is written.
+// Latency: two cycles from frame to request, one from segment to command. Throughput: three cycles
+// a frame of one segment, and the walker's latency; a command waits while the one before is
+// written.
 //
-// Invariants: commands and tokens with `cmd` are in the same order; used entries of a frame leave in
-// the order of its buffers, `publish` on the last one only; slots are freed in order.
+// Invariants: commands and tokens with `cmd` are in the same order; used entries of a frame leave
+// in the order of its buffers, `publish` on the last one only; slots are freed in order.
 `include "ferronic_assert.svh"
 module rx_writer
   import ferronic_pkg::*;

@@ -4,8 +4,8 @@
 // tx_out. A frame is complete when the read marked last in its cookie is done; an error of any of
 // its reads drops it and is reported once.
 //
-// Latency two cycles from the last completion; one frame a cycle. At most `Records` frames are in
-// flight, at most `Frames` wait for the wire.
+// Latency from the last completion: one cycle to the used entry, two to the frame; one frame a
+// cycle. At most `Records` frames are in flight, at most `Frames` wait for the wire.
 //
 // Invariant: results wait in the order of the records with `reads`.
 `include "ferronic_assert.svh"

@@ -4,9 +4,9 @@
 // space. The first word of a frame is read for its header: a frame that asks for an offload is
 // dropped here, because none is offered.
 //
-// Byte b of a frame is at slot address 12 + b, so beats are rotated by a constant. One cycle for the
-// header and then one beat a cycle; latency three cycles. A function reset in the middle of a frame
-// ends it on the wire with `last` and `abort`.
+// Byte b of a frame is at slot address 12 + b, so beats are rotated by a constant. One cycle for
+// the header and then one beat a cycle; latency three cycles. A function reset in the middle of a
+// frame ends it on the wire with `last` and `abort`.
 //
 // Invariant: on the wire, every frame that was begun is ended, and a beat offered does not change.
 `include "ferronic_assert.svh"

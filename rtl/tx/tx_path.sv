@@ -5,9 +5,9 @@
 //   work -> tx_sched -> tx_reader -> dma_read -> frame RAM -> tx_out -> wire
 //                            \-> records -> tx_complete -> used ring
 //
-// The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are thrown
-// away, a frame that is half out ends with last and abort. With `pause_i` what was begun ends by
-// itself and `idle_o` rises.
+// The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are
+// thrown away, a frame that is half out ends with last and abort. With `pause_i` what was begun
+// ends by itself and `idle_o` rises.
 //
 // The walker is asked for one buffer at a time, and every buffer is committed after its last
 // segment; nothing is committed after an answer with `none` or `err`.

@@ -4,9 +4,9 @@
 // once in it, served from the front and put back at the end (round robin, a frame a turn).
 //
 // A queue taken from the list is returned by `ret_*`; it goes back to the end when it has work, or
-// when a work pulse came since its last return, so that no pulse is lost whatever its timing against
-// the look-up. Two bits a queue, in RAM: listed (or being served), and pulsed meanwhile. They are
-// cleared after a reset, one queue a cycle; no work comes in that time.
+// when a work pulse came since its last return, so that no pulse is lost whatever its timing
+// against the look-up. Two bits a queue, in RAM: listed (or being served), and pulsed meanwhile.
+// They are cleared after a reset, one queue a cycle; no work comes in that time.
 //
 // One queue a cycle. A work pulse goes before a return.
 `include "ferronic_assert.svh"
