@@ -14,12 +14,12 @@ impl Rng {
     /// Another one, independent of this for each `stream`.
     pub fn fork(&self, stream: u64) -> Self {
         let mut other = Self(self.0 ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03));
-        other.next();
+        other.next_u64();
         other
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,7 +29,7 @@ impl Rng {
 
     /// A number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
     /// True with a probability of `per_mille` thousandths. Draws nothing if it cannot be true.
@@ -45,8 +45,11 @@ mod tests {
     #[test]
     fn same_seed_same_numbers() {
         let (mut a, mut b) = (Rng::new(7), Rng::new(7));
-        assert!((0..100).all(|_| a.next() == b.next()));
-        assert_ne!(Rng::new(7).fork(1).next(), Rng::new(7).fork(2).next());
+        assert!((0..100).all(|_| a.next_u64() == b.next_u64()));
+        assert_ne!(
+            Rng::new(7).fork(1).next_u64(),
+            Rng::new(7).fork(2).next_u64()
+        );
     }
 
     #[test]

@@ -340,7 +340,9 @@ impl RootComplex {
     /// One cycle: takes what the card shows in `output` and decides what it is given in `input`.
     /// `now` is the time base in this cycle.
     pub fn cycle(&mut self, now: u64, output: &Outputs, input: &mut Inputs) {
-        while let Some(up) = self.up.pop_front_if(|up| up.due <= now) {
+        while self.up.front().is_some_and(|up| up.due <= now)
+            && let Some(up) = self.up.pop_front()
+        {
             self.up_out += 1;
             self.take_effect(now, up);
         }

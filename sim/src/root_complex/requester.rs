@@ -219,7 +219,8 @@ impl Requester {
     ) -> Option<Header> {
         let mut begun = None;
         if !self.sender.is_active()
-            && let Some(down) = self.queue.pop_front_if(|down| down.due <= now)
+            && self.queue.front().is_some_and(|down| down.due <= now)
+            && let Some(down) = self.queue.pop_front()
         {
             let bytes = tlp::payload_bytes(&down.header).min(8);
             self.sender.start(down.header, &down.payload[..bytes]);

@@ -136,8 +136,8 @@ impl Sim {
     ) -> Result<Self, SimError> {
         let width = model.beat_bytes();
         let rng = Rng::new(config.seed);
-        let root = RootComplex::new(config.root.clone(), width, rng.fork(1).next());
-        let mut port = WirePort::new(wire, width, rng.fork(2).next());
+        let root = RootComplex::new(config.root.clone(), width, rng.fork(1).next_u64());
+        let mut port = WirePort::new(wire, width, rng.fork(2).next_u64());
         port.stalls = config.wire_stalls;
         let mut sim = Self {
             model,

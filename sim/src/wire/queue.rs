@@ -105,8 +105,10 @@ impl WireQueue {
 impl Wire for QueueWire {
     fn next_frame(&mut self, now: u64) -> Option<RxFrame> {
         let mut shared = self.0.lock();
-        let (_, frame) = shared.to_card.pop_front_if(|(time, _)| *time <= now)?;
-        Some(frame)
+        if shared.to_card.front()?.0 > now {
+            return None;
+        }
+        shared.to_card.pop_front().map(|(_, frame)| frame)
     }
 
     fn next_event(&self, now: u64) -> Option<u64> {
