@@ -11,8 +11,8 @@
 // register accesses never wait for the link.
 //
 // `fn_rst_i` clears the pending bits and drops a message that the channel has not taken; the table
-// belongs to the host's interrupt code and survives a virtio reset. `clear_i` (function level reset)
-// also masks every vector. Either walks the table once, and accesses wait meanwhile.
+// belongs to the host's interrupt code and survives a virtio reset. `clear_i` (function level
+// reset) also masks every vector. Either walks the table once, and accesses wait meanwhile.
 `include "ferronic_assert.svh"
 module msix
   import ferronic_pkg::*;

@@ -79,7 +79,7 @@ module pcie_config_space
   localparam logic [31:0] OffWindow = 32'h8000;
   localparam logic [31:0] LenWindow = 32'h8000;
 
-  // UUID f3770a1c-5e0d-4c1b-9a55-fe01f3770a1c, a DW for each eight digits of the text, as in the window.
+  // UUID f3770a1c-5e0d-4c1b-9a55-fe01f3770a1c, a DW for each eight digits, as in the window.
   localparam logic [31:0] Uuid0 = 32'hf3770a1c;
   localparam logic [31:0] Uuid1 = 32'h5e0d4c1b;
   localparam logic [31:0] Uuid2 = 32'h9a55fe01;
