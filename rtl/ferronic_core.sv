@@ -220,7 +220,7 @@ module ferronic_core
   logic         buf_avail, work_valid, has_work, tx_error;
   logic         driver_ok, mrg_rxbuf, virtio_idle, broken, irq_event;
   qid_t         irq_q;
-  frame_event_t rx_event, tx_event;
+  frame_event_t rx_event, tx_event, rx_counted, tx_counted;
   logic [6:0]   pairs_in_use;
   logic [11:0]  card_event;
 
@@ -290,8 +290,8 @@ module ferronic_core
     .tx_quiet_i        (tx_idle),
     .tx_error_i        (tx_error),
     .tx_error_q_i      (tx_error_q),
-    .rx_event_i        (rx_event),
-    .tx_event_i        (tx_event),
+    .rx_event_i        (rx_counted),
+    .tx_event_i        (tx_counted),
     .card_event_i      (card_event),
     .driver_ok_o       (driver_ok),
     .mrg_rxbuf_o       (mrg_rxbuf),
@@ -394,6 +394,14 @@ module ferronic_core
     .drop_other_o   (tx_other),
     .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_abort_o, .tx_bytes_o, .tx_data_o
   );
+
+  // Frames that a reset of the function throws away are not counted: they go one a cycle.
+  always_comb begin
+    rx_counted       = rx_event;
+    tx_counted       = tx_event;
+    rx_counted.valid = rx_event.valid && !halt;
+    tx_counted.valid = tx_event.valid && !halt;
+  end
 
   // In the order of the window's card counters, RX_SHORT first.
   assign card_event = {

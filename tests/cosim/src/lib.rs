@@ -7,8 +7,8 @@
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
-pub mod card;
 mod captures;
+pub mod card;
 mod require;
 
 pub use captures::{Capture, CaptureError, captures, own_captures, read_capture, repository_root};

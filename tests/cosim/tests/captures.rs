@@ -38,9 +38,10 @@ fn assert_received(capture: &Capture, got: &[Received], pairs: u16, buffer_size:
             let at = left[from..]
                 .iter()
                 .position(|sent| *sent == Some(&frame.data[..]));
-            let at = from + at.unwrap_or_else(|| {
-                panic!("{}: pair {pair} got a frame out of order", capture.name)
-            });
+            let at = from
+                + at.unwrap_or_else(|| {
+                    panic!("{}: pair {pair} got a frame out of order", capture.name)
+                });
             left[at] = None;
             from = at;
         }
@@ -87,7 +88,11 @@ fn captures_pass_with_stalls_and_reordering() {
     for (at, capture) in captures().unwrap().iter().enumerate() {
         let seed = 0x5eed_0000 + at as u64;
         println!("{}: seed {seed:#x}", capture.name);
-        through(capture, SimConfig::adversarial(seed), DeviceConfig::default());
+        through(
+            capture,
+            SimConfig::adversarial(seed),
+            DeviceConfig::default(),
+        );
     }
 }
 

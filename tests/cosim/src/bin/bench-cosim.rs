@@ -120,7 +120,12 @@ fn steady(case: Case, count: usize) -> Steady {
     loop {
         for pair in &mut card.pairs {
             if receives {
-                while pair.rx.receive(64, |_| received += 1).expect("the device behaves") == 64 {}
+                while pair
+                    .rx
+                    .receive(64, |_| received += 1)
+                    .expect("the device behaves")
+                    == 64
+                {}
                 pair.rx.arm().expect("the device behaves");
             }
             if transmits {
@@ -187,7 +192,9 @@ fn latencies(case: Case, notification_data: bool) -> BTreeMap<&'static str, u64>
         ..DeviceConfig::default()
     };
     if !notification_data {
-        driver.features.remove(ferronic_spec::Features::NOTIFICATION_DATA);
+        driver
+            .features
+            .remove(ferronic_spec::Features::NOTIFICATION_DATA);
     }
     let mut card = Card::open(sim, driver);
     let beats = case.frame.div_ceil(case.data_w as usize / 8) as u64;
@@ -265,20 +272,52 @@ fn main() -> ExitCode {
     let mut figures = Vec::new();
     println!(
         "{:>6} {:>6} {:>7} {:>5} {:>4} {:>5} {:>9} {:>7} {:>6} {:>6} {:>8} {:>6} {:>6}",
-        "data_w", "queues", "latency", "frame", "dir", "mps", "cycles", "peer", "share", "TLPs",
-        "PCIe B", "irqs", "kHz"
+        "data_w",
+        "queues",
+        "latency",
+        "frame",
+        "dir",
+        "mps",
+        "cycles",
+        "peer",
+        "share",
+        "TLPs",
+        "PCIe B",
+        "irqs",
+        "kHz"
     );
     for &data_w in ferronic_sim::model::WIDTHS {
         let mut cases = Vec::new();
-        let base = Case { data_w, queues: 1, latency: 125, mps: 256, frame: 64, direction: Direction::Rx };
+        let base = Case {
+            data_w,
+            queues: 1,
+            latency: 125,
+            mps: 256,
+            frame: 64,
+            direction: Direction::Rx,
+        };
         for direction in [Direction::Rx, Direction::Tx, Direction::Both] {
             for frame in [64, 256, 1514, 9014] {
                 if !arguments.quick || frame == 64 || frame == 1514 {
-                    cases.push(Case { frame, direction, ..base });
+                    cases.push(Case {
+                        frame,
+                        direction,
+                        ..base
+                    });
                 }
             }
-            cases.push(Case { queues: 4, latency: 8, direction, ..base });
-            cases.push(Case { mps: 128, frame: 1514, direction, ..base });
+            cases.push(Case {
+                queues: 4,
+                latency: 8,
+                direction,
+                ..base
+            });
+            cases.push(Case {
+                mps: 128,
+                frame: 1514,
+                direction,
+                ..base
+            });
         }
         for case in cases {
             let got = steady(case, count);
@@ -286,17 +325,41 @@ fn main() -> ExitCode {
             let per = |value: u64| value as f64 / got.frames as f64;
             println!(
                 "{:>6} {:>6} {:>7} {:>5} {:>4} {:>5} {:>9.1} {:>7} {:>6.3} {:>6.2} {:>8.1} {:>6.3} {:>6.0}",
-                data_w, case.queues, case.latency, case.frame, case.direction.name(), case.mps,
-                got.cycles, peer(case).map_or("-".to_owned(), |p| format!("{p:.1}")),
-                limit / got.cycles, per(got.link.tlps()), per(got.link.wire_bytes()),
-                per(got.link.interrupts), got.khz
+                data_w,
+                case.queues,
+                case.latency,
+                case.frame,
+                case.direction.name(),
+                case.mps,
+                got.cycles,
+                peer(case).map_or("-".to_owned(), |p| format!("{p:.1}")),
+                limit / got.cycles,
+                per(got.link.tlps()),
+                per(got.link.wire_bytes()),
+                per(got.link.interrupts),
+                got.khz
             );
             figures.push(figure(case, "cycles_per_frame", got.cycles, "cycles"));
             figures.push(figure(case, "share_of_limit", limit / got.cycles, "1"));
-            figures.push(figure(case, "bytes_per_cycle", case.frame as f64 / got.cycles, "bytes"));
+            figures.push(figure(
+                case,
+                "bytes_per_cycle",
+                case.frame as f64 / got.cycles,
+                "bytes",
+            ));
             figures.push(figure(case, "tlps_per_frame", per(got.link.tlps()), "TLPs"));
-            figures.push(figure(case, "pcie_bytes_per_frame", per(got.link.wire_bytes()), "bytes"));
-            figures.push(figure(case, "interrupts_per_frame", per(got.link.interrupts), "interrupts"));
+            figures.push(figure(
+                case,
+                "pcie_bytes_per_frame",
+                per(got.link.wire_bytes()),
+                "bytes",
+            ));
+            figures.push(figure(
+                case,
+                "interrupts_per_frame",
+                per(got.link.interrupts),
+                "interrupts",
+            ));
             figures.push(figure(case, "sim_khz", got.khz, "kHz"));
         }
         for notification_data in [true, false] {
@@ -310,11 +373,17 @@ fn main() -> ExitCode {
             }
         }
     }
-    let report = Report { command: "bench cosim".to_owned(), figures };
+    let report = Report {
+        command: "bench cosim".to_owned(),
+        figures,
+    };
     if let Some(path) = &arguments.json
         && let Err(e) = report.write(path)
     {
-        eprintln!("error: {}: {e}; choose a path that can be written", path.display());
+        eprintln!(
+            "error: {}: {e}; choose a path that can be written",
+            path.display()
+        );
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
