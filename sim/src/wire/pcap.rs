@@ -192,3 +192,51 @@ impl Wire for PcapWire {
         !self.drop
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wire whose input is what another one recorded.
+    fn recorded(dir: &Path, times: &[u64], pace: Pace) -> PcapWire {
+        let path = dir.join("frames.pcap");
+        let mut recorder = PcapWire::open(None, Some(&path), Pace::Line, false).expect("create");
+        for (i, time) in times.iter().enumerate() {
+            recorder.sent(*time, &[i as u8; 60], false);
+        }
+        recorder.sent(0, &[0xff; 60], true);
+        recorder.flush().expect("flush");
+        PcapWire::open(Some(&path), None, pace, false).expect("read")
+    }
+
+    #[test]
+    fn replay_waits_for_the_driver_and_starts_again_for_a_new_client() {
+        let dir = tempfile::tempdir().expect("directory");
+        let mut wire = recorded(dir.path(), &[0, 1], Pace::Line);
+        assert_eq!(wire.next_event(5), None);
+        assert!(wire.next_frame(5).is_none());
+        wire.driver_ready(10, true);
+        assert_eq!(wire.next_frame(10).map(|f| f.data[0]), Some(0));
+        wire.driver_ready(20, false);
+        assert!(wire.next_frame(20).is_none());
+        wire.driver_ready(30, true);
+        assert_eq!(wire.next_frame(30).map(|f| f.data[0]), Some(1));
+        // The void frame was not recorded.
+        assert_eq!((wire.left(), wire.next_event(40)), (0, None));
+        wire.restart();
+        assert!(wire.next_frame(50).is_none());
+        wire.driver_ready(60, true);
+        assert_eq!(wire.next_frame(60).map(|f| f.data[0]), Some(0));
+    }
+
+    #[test]
+    fn captured_pace_follows_the_time_stamps() {
+        let dir = tempfile::tempdir().expect("directory");
+        let mut wire = recorded(dir.path(), &[1000, 1500], Pace::Captured);
+        wire.driver_ready(7, true);
+        assert!(wire.next_frame(7).is_some());
+        assert!(wire.next_frame(506).is_none());
+        assert_eq!(wire.next_event(8), Some(507));
+        assert!(wire.next_frame(507).is_some());
+    }
+}

@@ -48,6 +48,7 @@ pub struct WirePort {
     rx_shown: bool,
     rx_free: u64,
     tx: Vec<u8>,
+    tx_begun: u64,
     tx_free: u64,
     tx_fault: Option<&'static str>,
 }
@@ -69,6 +70,7 @@ impl WirePort {
             rx_shown: false,
             rx_free: 0,
             tx: Vec::with_capacity(MAX_FRAME),
+            tx_begun: 0,
             tx_free: 0,
             tx_fault: None,
         }
@@ -155,6 +157,9 @@ impl WirePort {
         }
         let bytes = usize::from(beat.bytes);
         let whole = beat.last == 1 || bytes == self.width;
+        if self.tx.is_empty() {
+            self.tx_begun = now;
+        }
         // Only the end of a void frame may carry nothing.
         let some = bytes > 0 || (beat.last == 1 && beat.abort == 1);
         if bytes > self.width || !whole || !some {
@@ -174,10 +179,66 @@ impl WirePort {
                 self.stats.tx_bytes += self.tx.len() as u64;
             }
             self.stats.last_tx = now;
-            // A frame takes its time on the wire from its first beat; the next may come after it.
-            self.tx_free = now + 1 + self.wire.pace().cycles(self.tx.len());
+            // A frame takes its time on the wire from its first beat on.
+            let pace = self.wire.pace().cycles(self.tx.len());
+            self.tx_free = (now + 1).max(self.tx_begun + pace);
             self.wire.sent(now, &self.tx, aborted);
             self.tx.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Pace, WireQueue};
+
+    /// Runs the port against a card that sends back what it gets, beat by beat.
+    fn echo(port: &mut WirePort, cycles: u64) {
+        let (mut output, mut input) = (Outputs::default(), Inputs::default());
+        output.rx_ready = 1;
+        for now in 0..cycles {
+            port.cycle(now, &output, &mut input);
+            let taken = output.tx.valid == 1 && input.tx_ready == 1;
+            if taken || output.tx.valid == 0 {
+                output.tx = input.rx;
+            } else if input.rx.valid == 1 {
+                panic!("this card has room for one beat");
+            }
+        }
+    }
+
+    #[test]
+    fn frames_of_every_length_come_back_whole() {
+        let (queue, wire) = WireQueue::new();
+        let mut port = WirePort::new(wire, 8, 0);
+        port.stalls.rx = 300;
+        let frames: Vec<Vec<u8>> = (1..100).map(|n| (0..n).collect()).collect();
+        frames.iter().for_each(|f| queue.push(f.clone()));
+        queue.push_aborted([1, 2, 3]);
+        echo(&mut port, 5000);
+        let sent = queue.take_all();
+        assert_eq!(sent.len(), 100);
+        assert!(
+            sent.iter()
+                .zip(&frames)
+                .all(|(s, f)| s.data == *f && !s.aborted)
+        );
+        assert!(sent[99].aborted);
+        assert_eq!((port.stats.tx_frames, port.stats.tx_aborted), (99, 1));
+        assert!(!port.is_busy());
+    }
+
+    #[test]
+    fn gigabit_pace_counts_preamble_padding_fcs_and_gap() {
+        let (queue, wire) = WireQueue::new();
+        queue.set_pace(Pace::Gigabit);
+        let mut port = WirePort::new(wire, 8, 0);
+        (0..4).for_each(|_| queue.push([0; 60]));
+        (0..2).for_each(|_| queue.push([0; 1514]));
+        echo(&mut port, 10_000);
+        let times: Vec<u64> = queue.take_all().iter().map(|f| f.time).collect();
+        assert_eq!(times[1] - times[0], 84);
+        assert_eq!(times[5] - times[4], 1538);
     }
 }

@@ -1,4 +1,5 @@
 //! A vfio-user client that sends anything, right or wrong.
+#![allow(dead_code)] // each test program uses a part of it
 
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
