@@ -1,0 +1,131 @@
+//! What a person meets who gets something wrong.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn ferronic(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ferronic"))
+        .args(arguments)
+        .env_remove("FERRONIC_DEVICE")
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap()
+}
+
+/// Runs, expects this exit code, returns what was said on standard error.
+fn fails(code: i32, arguments: &[&str]) -> String {
+    let output = ferronic(arguments);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    text
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+const NO_SERVER: &str = "vfio-user:/nonexistent/nic.sock";
+
+#[test]
+fn wrong_use_ends_in_2() {
+    assert!(fails(2, &[]).contains("Usage"));
+    assert!(fails(2, &["info"]).contains("--device"));
+    assert!(
+        fails(
+            2,
+            &[
+                "capture",
+                "--device",
+                "x",
+                "--write",
+                "a",
+                "--buffer-size",
+                "64"
+            ]
+        )
+        .contains("128..=65536")
+    );
+    assert!(
+        fails(
+            2,
+            &["ping", "--device", "x", "10.0.0.1", "--local", "10.0.0.2"]
+        )
+        .contains("192.168.77.2/24")
+    );
+}
+
+#[test]
+fn unknown_devices_say_what_is_known() {
+    assert!(fails(1, &["info", "--device", "eth0"]).contains("vfio-user:/path"));
+    assert!(fails(1, &["info", "--device", "vfio:0000:01:00.0"]).contains("not supported yet"));
+    let error = fails(1, &["info", "--device", NO_SERVER]);
+    assert!(error.contains("is the simulator running?"), "{error}");
+}
+
+#[test]
+fn capture_without_a_card_keeps_what_was_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("old.pcap");
+    std::fs::write(&file, "precious").unwrap();
+    fails(
+        1,
+        &["capture", "--device", NO_SERVER, "--write", text(&file)],
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    let error = fails(
+        1,
+        &[
+            "capture",
+            "--device",
+            NO_SERVER,
+            "--write",
+            text(&file),
+            "--metadata",
+            text(&file),
+        ],
+    );
+    assert!(error.contains("two names"), "{error}");
+    let error = fails(
+        1,
+        &[
+            "capture",
+            "--device",
+            NO_SERVER,
+            "--write",
+            "/nonexistent/x.pcap",
+        ],
+    );
+    assert!(
+        error.contains("/nonexistent/x.pcap: cannot be opened for writing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn send_looks_at_its_file_before_the_card() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.pcap");
+    let send = |content: &[u8]| {
+        std::fs::write(&file, content).unwrap();
+        fails(1, &["send", "--device", NO_SERVER, "--read", text(&file)])
+    };
+    assert!(send(b"").contains("not a pcap file"));
+    assert!(send(b"hello, this is some text that is long enough").contains("not a pcap file"));
+    assert!(send(&[0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 0]).contains("editcap"));
+    // A good header, but of raw IP.
+    let mut header = vec![
+        0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0,
+    ];
+    header.extend([101, 0, 0, 0]);
+    assert!(send(&header).contains("link type"));
+    header[20] = 1;
+    assert!(send(&header).contains("is the simulator running?"));
+    let error = fails(
+        1,
+        &["send", "--device", NO_SERVER, "--read", "/nonexistent.pcap"],
+    );
+    assert!(
+        error.contains("/nonexistent.pcap: cannot be read"),
+        "{error}"
+    );
+}
