@@ -9,6 +9,7 @@
 
 mod captures;
 pub mod card;
+pub mod raw_driver;
 mod require;
 
 pub use captures::{Capture, CaptureError, captures, own_captures, read_capture, repository_root};
