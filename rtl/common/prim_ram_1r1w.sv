@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The one RAM template of the design: one write port, one read port, read data one cycle after
-// `re_i`. Reading the address that is written in the same cycle returns the OLD word. Data is held
-// while `re_i` is low. Contents are unknown until written.
+// `re_i`, held while `re_i` is low. Contents are unknown until written.
+//
+// A read of the address that is written in the same cycle returns garbage: block RAM promises
+// nothing else, and making it a promise costs a bypass for each RAM. Simulation returns the
+// complement of both words' XOR, so that whoever relies on it is found out.
 module prim_ram_1r1w #(
   parameter int unsigned Width = 32,
   parameter int unsigned Depth = 512,
@@ -16,13 +19,21 @@ module prim_ram_1r1w #(
   input  logic [AddrW-1:0] raddr_i,
   output logic [Width-1:0] rdata_o
 );
+  (* no_rw_check *)
   logic [Width-1:0] mem[Depth];
 
   always_ff @(posedge clk_i) begin
     if (we_i) mem[waddr_i] <= wdata_i;
   end
 
+`ifdef SYNTHESIS
   always_ff @(posedge clk_i) begin
     if (re_i) rdata_o <= mem[raddr_i];
   end
+`else
+  wire clash = we_i && (waddr_i == raddr_i);
+  always_ff @(posedge clk_i) begin
+    if (re_i) rdata_o <= clash ? ~(mem[raddr_i] ^ wdata_i) : mem[raddr_i];
+  end
+`endif
 endmodule
