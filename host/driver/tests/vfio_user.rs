@@ -50,6 +50,8 @@ enum Answer {
     Close,
 }
 
+type Behaviour = fn(&Message) -> Answer;
+
 fn message(id: u16, command: u16, flags: u32, error: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(id.to_le_bytes());
@@ -322,7 +324,7 @@ fn error_replies_are_errors() {
 
 #[test]
 fn short_and_strange_replies_are_protocol_errors() {
-    let cases: [(u16, fn(&Message) -> Answer); 8] = [
+    let cases: [(u16, Behaviour); 8] = [
         (VERSION, |_| Answer::Reply(vec![0])),
         (VERSION, |_| Answer::Reply(b"\x01\0\0\0{}\0".to_vec())),
         (VERSION, |_| Answer::Reply(b"\0\0\0\0{{\0".to_vec())),
