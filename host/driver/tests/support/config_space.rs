@@ -92,7 +92,7 @@ pub fn window_read(model: &Model, offset: u64, queues: u64) -> u64 {
         }
         w::VERSION => 1,
         w::FEATURES => 7,
-        w::CAPS => queues / 2 | 8 << 8,
+        w::CAPS => (queues / 2) | (8 << 8),
         w::PAIRS_IN_USE => model.pairs_in_use.into(),
         _ => 0,
     }
