@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use ferronic::{MAX_BURST, QueuePair, RxFrame};
 use pcap_file::pcap::{PcapHeader, PcapWriter, RawPcapPacket};
-use pcap_file::{DataLink, TsResolution};
+use pcap_file::{DataLink, Endianness, TsResolution};
 use serde_json::json;
 
 use crate::error::{CliError, Outcome};
@@ -138,7 +138,8 @@ impl<'a> Sink<'a> {
         let header = PcapHeader {
             snaplen: 65_535,
             datalink: DataLink::ETHERNET,
-            ts_resolution: TsResolution::NanoSecond,
+            ts_resolution: TsResolution::MicroSecond,
+            endianness: Endianness::Little,
             ..PcapHeader::default()
         };
         let pcap_file = Shared(Rc::new(RefCell::new(BufWriter::new(pcap.start()?))));
@@ -164,7 +165,7 @@ impl<'a> Sink<'a> {
             .unwrap_or_default();
         let packet = RawPcapPacket {
             ts_sec: now.as_secs() as u32,
-            ts_frac: now.subsec_nanos(),
+            ts_frac: now.subsec_micros(),
             incl_len: frame.len() as u32,
             orig_len: frame.len() as u32,
             data: (&self.bytes[..]).into(),
