@@ -102,7 +102,7 @@ module ferronic_core
   assign time_o = time_q;
 
   // ---------------------------------------------------------------- resets
-  logic       halt, pause, fn_rst, fn_busy, queue_reset_busy, power_up, reset_idle;
+  logic       halt, pause, fn_rst, fn_busy, queue_reset_busy, reset_idle;
   logic       ep_idle, drained, flr, d3_exit, d3hot, vio_reset, queue_reset;
   qid_t       queue_reset_q;
   vq_clear_t  clear;
@@ -122,7 +122,6 @@ module ferronic_core
     .fn_rst_o       (fn_rst),
     .busy_o         (fn_busy),
     .queue_busy_o   (queue_reset_busy),
-    .power_up_o     (power_up),
     .clear_o        (clear),
     .clear_area_o   (clear_area),
     .idle_o         (reset_idle)
@@ -233,7 +232,6 @@ module ferronic_core
     .pause_i           (pause),
     .clear_i           (clear),
     .clear_area_i      (clear_area),
-    .power_up_i        (power_up),
     .strap_i,
     .time_i            (time_q),
     .idle_o            (virtio_idle),

@@ -2,10 +2,11 @@
 //
 // Small distributed RAM: one write port, one asynchronous read port. For per-queue words that must
 // be seen in the same cycle. A read of the address being written returns the OLD word. Contents are
-// unknown until written.
+// unknown until written, unless ZeroInit.
 module prim_lutram #(
   parameter int unsigned Width = 16,
   parameter int unsigned Depth = 16,
+  parameter bit          ZeroInit = 1'b0,  // zero after configuration of the FPGA
   localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
 ) (
   input  logic             clk_i,
@@ -17,6 +18,10 @@ module prim_lutram #(
 );
   (* ram_style = "distributed" *)
   logic [Width-1:0] mem[Depth];
+
+  if (ZeroInit) begin : g_zero
+    initial for (int i = 0; i < int'(Depth); i++) mem[i] = '0;
+  end
 
   always_ff @(posedge clk_i) begin
     if (we_i) mem[waddr_i] <= wdata_i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The one RAM template of the design: one write port, one read port, read data one cycle after
-// `re_i`, held while `re_i` is low. Contents are unknown until written.
+// `re_i`, held while `re_i` is low. Contents are unknown until written, unless ZeroInit.
 //
 // A read of the address that is written in the same cycle returns garbage: block RAM promises
 // nothing else, and making it a promise costs a bypass for each RAM. Simulation returns the
@@ -9,6 +9,7 @@
 module prim_ram_1r1w #(
   parameter int unsigned Width = 32,
   parameter int unsigned Depth = 512,
+  parameter bit          ZeroInit = 1'b0,  // zero after configuration of the FPGA
   localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
 ) (
   input  logic             clk_i,
@@ -21,6 +22,10 @@ module prim_ram_1r1w #(
 );
   (* no_rw_check *)
   logic [Width-1:0] mem[Depth];
+
+  if (ZeroInit) begin : g_zero
+    initial for (int i = 0; i < int'(Depth); i++) mem[i] = '0;
+  end
 
   always_ff @(posedge clk_i) begin
     if (we_i) mem[waddr_i] <= wdata_i;

@@ -31,7 +31,6 @@ module fn_reset
   output logic      fn_rst_o,
   output logic      busy_o,         // memory requests of the host wait
   output logic      queue_busy_o,
-  output logic      power_up_o,
   output vq_clear_t clear_o,
   output logic [1:0] clear_area_o,
   output logic      idle_o
@@ -100,7 +99,6 @@ module fn_reset
     end
   end
 
-  assign power_up_o   = (st_q == StPowerUp);
   assign halt_o       = (st_q == StHalt) || (st_q == StClear) || (st_q == StPowerUp);
   assign pause_o      = (st_q == StPause) || (st_q == StClearQueue);
   assign fn_rst_o     = (st_q == StClear) || (st_q == StPowerUp);

@@ -8,7 +8,8 @@
 // reads have no side effect. The write is answered when the copy is done (about 50 cycles); other
 // accesses take three. Frame events are counted two cycles each.
 //
-// Settings return to their defaults with the function's reset; counters only with the card's.
+// Settings return to their defaults with the function's reset. Counters begin at zero when the card is
+// configured and are never cleared: software takes differences.
 `include "ferronic_assert.svh"
 module regs_window
   import ferronic_pkg::*;
@@ -22,8 +23,6 @@ module regs_window
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  fn_rst_i,
-  input  logic                  power_up_i,   // counters are being cleared, queue by queue
-  input  qid_t                  power_up_q_i,
   input  logic [63:0]           time_i,
 
   input  reg_req_t              req_i,
@@ -69,7 +68,7 @@ module regs_window
   st_e        st_q;
   logic [1:0] src_q;
   row_t       row, row_new;
-  logic       row_re, row_we;
+  logic       row_re;
   qid_t       row_q, row_q_q, snap_q_q;
   logic       drop_q;
   logic [15:0] bytes_q;
@@ -77,7 +76,7 @@ module regs_window
 
   wire snap_start;
   wire [1:0] src = ev_valid[0] ? 2'd0 : ev_valid[1] ? 2'd1 : 2'd2;
-  wire ev_start = (st_q == StIdle) && |ev_valid && !snap_start && !power_up_i;
+  wire ev_start = (st_q == StIdle) && |ev_valid && !snap_start;
   always_comb begin
     ev_pop = '0;
     if (ev_start) ev_pop[src] = 1'b1;
@@ -87,26 +86,23 @@ module regs_window
                                                   : ev_sel[EventW-1 -: QidW];
   assign row_re = (st_q == StIdle);
 
-  prim_ram_1r1w #(.Width($bits(row_t)), .Depth(NumQueues)) u_rows (
-    .clk_i,
-    .we_i   (row_we || power_up_i),
-    .waddr_i(power_up_i ? power_up_q_i[QW-1:0] : row_q_q[QW-1:0]),
-    .wdata_i(power_up_i ? '0 : row_new),
-    .re_i   (row_re),
-    .raddr_i(row_q[QW-1:0]),
-    .rdata_o(row)
-  );
-  assign row_we = (st_q == StAdd);
-  always_comb begin
-    row_new = row;
-    if (src_q == 2'd2) row_new.irqs = row.irqs + 32'd1;
-    else if (drop_q) row_new.drops = row.drops + 32'd1;
-    else begin
-      row_new.packets = row.packets + PacketW'(1);
-      row_new.bytes   = row.bytes + ByteW'(bytes_q);
-      row_new.stamp   = time_i[StampW-1:0];
-    end
-  end
+  // Three RAMs, so that an event writes only what it changes.
+  localparam int unsigned FrameW = StampW + ByteW + PacketW;
+  wire [QW-1:0] wq     = row_q_q[QW-1:0];
+  wire          add    = (st_q == StAdd);
+  wire          is_irq = (src_q == 2'd2);
+  assign row_new = '{stamp: time_i[StampW-1:0], bytes: row.bytes + ByteW'(bytes_q),
+                     packets: row.packets + PacketW'(1), drops: row.drops + 32'd1,
+                     irqs: row.irqs + 32'd1};
+  prim_ram_1r1w #(.Width(FrameW), .Depth(NumQueues), .ZeroInit(1'b1)) u_frames (
+    .clk_i, .we_i(add && !is_irq && !drop_q), .waddr_i(wq), .wdata_i(row_new[64 +: FrameW]),
+    .re_i(row_re), .raddr_i(row_q[QW-1:0]), .rdata_o(row[64 +: FrameW]));
+  prim_ram_1r1w #(.Width(32), .Depth(NumQueues), .ZeroInit(1'b1)) u_drops (
+    .clk_i, .we_i(add && !is_irq && drop_q), .waddr_i(wq), .wdata_i(row_new.drops),
+    .re_i(row_re), .raddr_i(row_q[QW-1:0]), .rdata_o(row.drops));
+  prim_ram_1r1w #(.Width(32), .Depth(NumQueues), .ZeroInit(1'b1)) u_irqs (
+    .clk_i, .we_i(add && is_irq), .waddr_i(wq), .wdata_i(row_new.irqs),
+    .re_i(row_re), .raddr_i(row_q[QW-1:0]), .rdata_o(row.irqs));
 
   // ---------------------------------------------------------------- card counters
   // Each event waits in a small counter of its own until the scan adds it to the RAM.
@@ -114,11 +110,12 @@ module regs_window
   logic [3:0]  scan_q;
   logic [31:0] card_rd, card_snap;
   wire  [31:0] card_add = card_rd + {27'd0, (scan_q < 4'(CardEvents)) ? wait_q[scan_q] : 5'd0};
-  prim_lutram #(.Width(32), .Depth(16)) u_card (
-    .clk_i, .we_i(1'b1), .waddr_i(scan_q), .wdata_i(power_up_i ? '0 : card_add), .raddr_i(scan_q),
+  prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card (
+    .clk_i, .we_i(1'b1), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(scan_q),
     .rdata_o(card_rd));
-  prim_lutram #(.Width(32), .Depth(16)) u_card_snap (
-    .clk_i, .we_i(1'b1), .waddr_i(scan_q), .wdata_i(power_up_i ? '0 : card_add), .raddr_i(step_q),
+  // The same contents, for the snapshot to read.
+  prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card_snap (
+    .clk_i, .we_i(1'b1), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(step_q),
     .rdata_o(card_snap));
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -138,7 +135,7 @@ module regs_window
   logic [6:0]  pairs_q;
   wire  [14:0] offset = req_i.addr[14:0];
   wire         wr     = req_i.valid && req_i.write && !ack_q;
-  assign snap_start   = wr && ({1'b0, offset} == FwSnapshotOffset) && (|req_i.be) && !power_up_i &&
+  assign snap_start   = wr && ({1'b0, offset} == FwSnapshotOffset) && (|req_i.be) &&
                         ({1'b0, req_i.wdata[QidW-1:0]} < (QidW + 1)'(NumQueues));
   wire snap_done      = (st_q == StSnapDone);
   wire snap_is_read   = (offset[14:8] == '0) &&
@@ -147,7 +144,7 @@ module regs_window
   logic        snap_we;
   logic [5:0]  snap_waddr;
   logic [31:0] snap_wdata;
-  prim_ram_1r1w #(.Width(32), .Depth(64)) u_snap (
+  prim_ram_1r1w #(.Width(32), .Depth(64), .ZeroInit(1'b1)) u_snap (
     .clk_i, .we_i(snap_we), .waddr_i(snap_waddr), .wdata_i(snap_wdata),
     .re_i(1'b1), .raddr_i(offset[7:2]), .rdata_o(snap_rd));
 
@@ -170,11 +167,6 @@ module regs_window
       snap_we    = 1'b1;
       snap_waddr = FwRxShortOffset[7:2] + {2'd0, step_q};
       snap_wdata = card_snap;
-    end
-    if (power_up_i) begin
-      snap_we    = 1'b1;
-      snap_waddr = {2'd0, scan_q};
-      snap_wdata = '0;
     end
   end
 
@@ -246,5 +238,5 @@ module regs_window
   assign idle_o         = (st_q == StIdle) && (ev_valid == '0) && (wait_q == '0);
 
   logic unused;
-  assign unused = ^{req_i.addr, row_q, power_up_q_i, row_q_q, rx_event_i, tx_event_i};
+  assign unused = ^{req_i.addr, row_q, row_q_q, rx_event_i, tx_event_i};
 endmodule

@@ -3,6 +3,9 @@
 // Common configuration structure (virtio 1.2, "Common configuration structure layout"): features,
 // status, queue set-up. Every access is answered in two cycles, in any width.
 //
+// Of the driver's features only bits that exist here are kept; a write of any other is remembered as
+// a bad choice, so that FEATURES_OK is refused.
+//
 // Invariants: features are fixed once FEATURES_OK is set; queues are enabled only after that; what
 // is enabled cannot be changed except by a reset. A write of 0 to the status asks for a reset; the
 // register bus then waits until it is done, so the read that follows tells the truth.
@@ -65,7 +68,8 @@ module virtio_common
                         ~((strap_i.mtu == '0) ? (64'd1 << FMtu) : 64'd0) ;
 
   logic [31:0] dev_select_q, drv_select_q;
-  logic [63:0] driver_q;
+  logic [63:0] driver_q;           // bits outside Implemented are constant
+  logic [7:0]  foreign_q;          // by byte: holds a bit that is not offered
   logic [7:0]  status_q, generation_q;
   logic [15:0] cfg_vector_q, select_q;
   logic        ack_q;
@@ -167,7 +171,7 @@ module virtio_common
   assign table_w_q_o    = clear_i.valid ? clear_i.q : sq7;
   assign table_wdata_o  = clear_i.valid ? '0 : wd;
 
-  wire subset = ((driver_q & ~offered) == '0) && driver_q[FVersion1];
+  wire subset = (foreign_q == '0) && driver_q[FVersion1];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -175,6 +179,7 @@ module virtio_common
       dev_select_q <= '0;
       drv_select_q <= '0;
       driver_q     <= '0;
+      foreign_q    <= '0;
       status_q     <= '0;
       generation_q <= '0;
       cfg_vector_q <= NoVector;
@@ -186,6 +191,7 @@ module virtio_common
         dev_select_q <= '0;
         drv_select_q <= '0;
         driver_q     <= '0;
+        foreign_q    <= '0;
         status_q     <= '0;
         cfg_vector_q <= NoVector;
         select_q     <= '0;
@@ -195,9 +201,11 @@ module virtio_common
             6'd0: for (int b = 0; b < 4; b++) if (be[b]) dev_select_q[8*b +: 8] <= wd[8*b +: 8];
             6'd2: for (int b = 0; b < 4; b++) if (be[b]) drv_select_q[8*b +: 8] <= wd[8*b +: 8];
             6'd3: if (!features_ok) begin
-              for (int b = 0; b < 4; b++) begin
-                if (be[b] && drv_select_q == 32'd0) driver_q[8*b +: 8] <= wd[8*b +: 8];
-                if (be[b] && drv_select_q == 32'd1) driver_q[32 + 8*b +: 8] <= wd[8*b +: 8];
+              for (int b = 0; b < 8; b++) begin
+                if (be[b % 4] && drv_select_q == 32'(b / 4)) begin
+                  driver_q[8*b +: 8] <= wd[8*(b % 4) +: 8] & Implemented[8*b +: 8];
+                  foreign_q[b]       <= |(wd[8*(b % 4) +: 8] & ~offered[8*b +: 8]);
+                end
               end
             end
             6'd4: if (be[1:0] == 2'b11) cfg_vector_q <= vector_of(wd[15:0]);

@@ -27,7 +27,6 @@ module virtio_engine
   input  logic             pause_i,
   input  vq_clear_t        clear_i,
   input  logic [1:0]       clear_area_i,
-  input  logic             power_up_i,
   input  strap_t           strap_i,
   input  logic [63:0]      time_i,
   output logic             idle_o,
@@ -199,8 +198,7 @@ module virtio_engine
 
   logic window_idle;
   regs_window #(.DataW(DataW), .NumQueues(NumQueues)) u_window (
-    .clk_i, .rst_ni, .fn_rst_i, .power_up_i,
-    .power_up_q_i  (clear_i.q),
+    .clk_i, .rst_ni, .fn_rst_i,
     .time_i,
     .req_i         (slave_req[4]),
     .rsp_o         (slave_rsp[4]),

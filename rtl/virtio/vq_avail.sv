@@ -216,14 +216,14 @@ module vq_avail
     rd_o.area   = AreaDriver;
     rd_o.q      = q_q;
     if (st_q == StEntries) begin
-      rd_o.offset = 64'd4 + {52'd0, s_q.fetched[10:0] & mask_q, 1'b0};
-      rd_o.len    = {10'd0, count_q, 1'b0};
+      rd_o.offset = 20'd4 + {8'd0, s_q.fetched[10:0] & mask_q, 1'b0};
+      rd_o.len    = {3'd0, count_q, 1'b0};
       rd_o.ptr    = CtlAvail | {3'd0, slot_q, 6'd0};
       rd_o.client = ClAvail;
       rd_o.tag    = {1'b0, slot_q};
     end else begin
-      rd_o.offset = 64'd2;
-      rd_o.len    = 16'd2;
+      rd_o.offset = 20'd2;
+      rd_o.len    = 9'd2;
       rd_o.ptr    = CtlIdx | {6'd0, idx_tag_q, 3'd0};
       rd_o.client = ClIdx;
       rd_o.tag    = {1'b0, idx_tag_q};

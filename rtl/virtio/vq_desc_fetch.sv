@@ -95,8 +95,8 @@ module vq_desc_fetch
     rd_o        = '0;
     rd_o.area   = AreaDesc;
     rd_o.q      = job_q.q;
-    rd_o.offset = {44'd0, start_q, 4'd0};
-    rd_o.len    = {7'd0, run_q, 4'd0};
+    rd_o.offset = {start_q, 4'd0};
+    rd_o.len    = {run_q, 4'd0};
     rd_o.ptr    = CtlDesc | {1'b0, job_q.slot, first_q[3:0], 4'd0};
     rd_o.client = ClDesc;
     rd_o.tag    = {1'b0, job_q.slot};

@@ -112,8 +112,8 @@ module vq_notify
     rd_o        = '0;
     rd_o.area   = AreaDriver;
     rd_o.q      = q_q;
-    rd_o.offset = event_idx_i ? 64'd4 + {51'd0, {1'b0, mask} + 12'd1, 1'b0} : 64'd0;
-    rd_o.len    = 16'd2;
+    rd_o.offset = event_idx_i ? 20'd4 + {7'd0, {1'b0, mask} + 12'd1, 1'b0} : 20'd0;
+    rd_o.len    = 9'd2;
     rd_o.ptr    = CtlEvent | {6'd0, tag_q, 3'd0};
     rd_o.client = ClEvent;
     rd_o.tag    = {1'b0, tag_q};

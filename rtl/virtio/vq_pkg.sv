@@ -23,12 +23,14 @@ package vq_pkg;
     ClEvent   = 3'd5   // used_event or avail.flags
   } vq_client_e;
 
-  // A control read, relative to an area of a queue. The data lands at ptr + (address mod 4).
+  // A control read, relative to an area of a queue, or to `base` for AreaAbs. The data lands at
+  // ptr + (address mod 4).
   typedef struct packed {
     vq_area_e    area;
     qid_t        q;
-    logic [63:0] offset;
-    logic [15:0] len;
+    logic [63:0] base;
+    logic [19:0] offset;
+    logic [ 8:0] len;
     logic [11:0] ptr;
     vq_client_e  client;
     logic [ 3:0] tag;

@@ -59,8 +59,8 @@ module vq_read_arb
 
   assign table_area_o = s1_q.area;
   assign table_q_o    = s1_q.q;
-  wire [63:0] base    = (s1_q.area == AreaAbs) ? '0 : table_addr_i;
-  wire [63:0] address = base + s1_q.offset;
+  wire [63:0] base    = (s1_q.area == AreaAbs) ? s1_q.base : table_addr_i;
+  wire [63:0] address = base + {44'd0, s1_q.offset};
 
   vq_cookie_t cookie;
   assign cookie = '{addr1: address[1], client: s1_q.client, tag: s1_q.tag};
@@ -86,7 +86,7 @@ module vq_read_arb
     if (s2_go) begin
       s2_q <= '{
         addr:   address,
-        len:    s1_q.len,
+        len:    {7'd0, s1_q.len},
         ptr:    {4'd0, s1_q.ptr[11:2], address[1:0]},
         cookie: cookie
       };

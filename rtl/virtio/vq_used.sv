@@ -72,8 +72,8 @@ module vq_used
   end
 
   typedef enum logic [3:0] {
-    StPick, StLoad, StAddress, StDecide, StRead, StWrite, StHalf0, StHalf1, StMoved, StIndex,
-    StPublish, StFinish, StEvLoad, StEvAddress, StEvWrite
+    StPick, StLoad, StAddress, StDecide, StRead, StWrite, StHalf0, StHalfNext, StHalf1, StMoved,
+    StIndex, StPublish, StFinish, StEvLoad, StEvAddress, StEvWrite
   } st_e;
   st_e           st_q;
   qid_t          q_q;
@@ -171,13 +171,14 @@ module vq_used
   assign list_wq  = (st_q == StFinish) ? q_q : in.q;
   assign list_pop = (st_q == StPick) && !event_valid_i && list_valid;
 
+  wire [10:0] slot   = wrt_q[10:0] & mask_q;
   wire [15:0] pend   = app_q - wrt_q;
   wire [15:0] behind = tgt_q - wrt_q;           // 0 or negative: all that is published is written
   wire        unpub  = (tgt_q != pub_q);
   wire        quiet  = q_q[0] ? tx_quiet_i : rx_quiet_i;
   wire [AgeW-1:0] age = now_q - since_q;
   wire        want   = (pend >= 16'(BatchEntries)) || quiet || (age >= AgeW'(HoldCycles));
-  wire [11:0] to_wrap = {1'b0, mask_q} + 12'd1 - {1'b0, wrt_q[10:0] & mask_q};
+  wire [11:0] to_wrap = {1'b0, mask_q} + 12'd1 - {1'b0, slot};
   wire [9:0]  to_page = 10'd512 - {1'b0, addr_q[11:3]} - {9'd0, addr_q[2]};
   wire [4:0]  c_pend  = (pend > 16'(PendDepth)) ? 5'(PendDepth) : pend[4:0];
   wire [4:0]  c_wrap  = (to_wrap > 12'd16) ? 5'd16 : to_wrap[4:0];
@@ -186,6 +187,11 @@ module vq_used
   wire [4:0]  c_n     = (c_pw < c_page) ? c_pw : c_page;
 
   assign table_q_o = q_q;
+
+  // An entry, the second half of one that 4 KiB cut in two, or avail_event behind the last entry.
+  wire [15:0] offset = (st_q == StEvAddress) ? 16'd12 + {2'd0, mask_q, 3'd0}
+                                             : {2'd0, slot, (st_q == StHalfNext), 2'b00} + 16'd4;
+  wire [63:0] address = base_q + {48'd0, offset};
 
   // ---------------------------------------------------------------- beats
   logic [4:0]       done_n_q;      // entries read
@@ -255,7 +261,6 @@ module vq_used
       end
       StHalf1: begin
         wr_valid_o      = 1'b1;
-        wr_hdr_o.addr   = addr_q[63:2] + 62'd1;
         wr_data_o[31:0] = entry[63:32];
       end
       StIndex: begin
@@ -304,7 +309,8 @@ module vq_used
         end
         StRead: st_q <= StHalf0;
         StWrite: if (beat_take && beat_last) st_q <= StMoved;
-        StHalf0: if (wr_ready_i) st_q <= StHalf1;
+        StHalf0: if (wr_ready_i) st_q <= StHalfNext;
+        StHalfNext: st_q <= StHalf1;
         StHalf1: if (wr_ready_i) st_q <= StMoved;
         StMoved: st_q <= StLoad;
         StIndex: if (wr_ready_i) st_q <= StPublish;
@@ -334,7 +340,7 @@ module vq_used
         since_q <= since_l;
       end
       StAddress: begin
-        addr_q     <= base_q + 64'd4 + {50'd0, wrt_q[10:0] & mask_q, 3'd0};
+        addr_q     <= address;
         pend_idx_q <= wrt_q;
         done_n_q   <= '0;
       end
@@ -350,7 +356,7 @@ module vq_used
         mask_q <= mask_l;
         base_q <= table_addr_i;
       end
-      StEvAddress: addr_q <= base_q + 64'd4 + {49'd0, {1'b0, mask_q} + 12'd1, 3'd0};
+      StHalfNext, StEvAddress: addr_q <= address;
       default: ;
     endcase
   end

@@ -216,8 +216,9 @@ module vq_walker
     rd_o        = '0;
     rd_o.area   = in_table_q ? AreaAbs : AreaDesc;
     rd_o.q      = q_q;
-    rd_o.offset = {44'd0, want_q, 4'd0} + (in_table_q ? table_q : 64'd0);
-    rd_o.len    = {7'd0, get, 4'd0};
+    rd_o.base   = table_q;
+    rd_o.offset = {want_q, 4'd0};
+    rd_o.len    = {get, 4'd0};
     rd_o.ptr    = Buffer;
     rd_o.client = Client;
   end
