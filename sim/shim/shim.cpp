@@ -52,6 +52,8 @@ void* create(uint64_t seed, const uint32_t* strap, size_t strap_words) {
     try {
         model->context = std::make_unique<VerilatedContext>();
         // Whatever is not reset starts with random bits, so that a missing reset shows.
+        model->context->timeunit(-9);
+        model->context->timeprecision(-9);
         model->context->randReset(2);
         model->context->randSeed(static_cast<int>((seed & 0x3fffffff) + 1));
         model->context->assertOn(false);  // until the first edge in reset
@@ -126,6 +128,7 @@ inline void evaluate(Model* model, const FerronicIn* in, FerronicOut* out) {
         load(top.rx_data_i, in->rx.data);
     }
 
+    model->context->timeInc(8);  // nanoseconds, for messages
     top.clk_i = 1;
     top.eval();
     dump(model, 0);
@@ -195,8 +198,6 @@ int32_t trace(void* handle, const char* path) {
 #if VM_TRACE
     Model* model = static_cast<Model*>(handle);
     model->trace = std::make_unique<VerilatedFstC>();
-    model->context->timeunit(-9);
-    model->context->timeprecision(-9);
     model->top->trace(model->trace.get(), 99);
     model->trace->open(path);
     return model->trace->isOpen() ? 0 : 2;

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 pub use enumerate::{Bar, FunctionInfo, MsixInfo};
 pub use error::SimError;
 
-use crate::model::{Endpoint, Inputs, ModelError, Outputs, QUEUE_PAIRS, Strap, VerilatedCore};
+use crate::model::{
+    Endpoint, Inputs, ModelError, Outputs, QUEUE_PAIRS, Strap, VerilatedCore, WIDTHS,
+};
 use crate::rng::Rng;
 use crate::root_complex::{RequestTag, RootComplex, RootComplexConfig};
 use crate::wire::{NoWire, Wire, WirePort, WireStalls};
@@ -24,7 +26,7 @@ pub fn cycles_of(time: Duration) -> u64 {
 /// Everything that determines a simulation.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// Width of the data path in bits.
+    /// Width of the data path in bits; by default the narrowest that was built.
     pub data_w: u32,
     /// Everything random comes from it.
     pub seed: u64,
@@ -43,7 +45,7 @@ pub struct SimConfig {
 impl Default for SimConfig {
     fn default() -> Self {
         Self {
-            data_w: 64,
+            data_w: WIDTHS[0],
             seed: 0,
             strap: Strap::default(),
             root: RootComplexConfig::default(),
