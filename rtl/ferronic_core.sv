@@ -83,7 +83,7 @@ module ferronic_core
   localparam int unsigned Lanes = DataW / 8;
   localparam int unsigned WordW = 16 - $clog2(Lanes);
   localparam int unsigned RxDepth = 128;
-  localparam int unsigned TxDepth = 32;
+  localparam int unsigned TxDepth = 64;
 
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);

@@ -54,8 +54,8 @@ module regs_window
                                    rx_event_i[EventW-1:0]};
   wire [2:0] ev_in_valid = {irq_event_i, tx_event_i.valid, rx_event_i.valid};
   for (genvar e = 0; e < 3; e++) begin : g_events
-    logic [3:0] level;
-    prim_fifo #(.Width(EventW), .Depth(8)) u_fifo (
+    logic [4:0] level;
+    prim_fifo #(.Width(EventW), .Depth(16)) u_fifo (
       .clk_i, .rst_ni, .clr_i(1'b0),
       .wr_valid_i(ev_in_valid[e]), .wr_ready_o(ev_ready[e]), .wr_data_i(ev_in[e]),
       .rd_valid_o(ev_valid[e]), .rd_ready_i(ev_pop[e]), .rd_data_o(ev[e]), .level_o(level));
@@ -75,7 +75,9 @@ module regs_window
   logic [3:0] step_q;
 
   wire snap_start;
-  wire [1:0] src = ev_valid[0] ? 2'd0 : ev_valid[1] ? 2'd1 : 2'd2;
+  // Receive and transmit take turns; interrupts are rare.
+  wire [1:0] src = (ev_valid[0] && (src_q != 2'd0 || !ev_valid[1])) ? 2'd0 :
+                   ev_valid[1] ? 2'd1 : 2'd2;
   wire ev_start = (st_q == StIdle) && |ev_valid && !snap_start;
   always_comb begin
     ev_pop = '0;
@@ -221,7 +223,7 @@ module regs_window
 
   always_ff @(posedge clk_i) begin
     rdata_q <= rdata;
-    src_q   <= src;
+    if (st_q == StIdle) src_q <= src;
     row_q_q <= row_q;
     drop_q  <= ev_sel[16];
     bytes_q <= ev_sel[15:0];

@@ -73,8 +73,10 @@ struct Hot {
     used: u16,
     /// `used.idx` as last loaded and checked.
     used_seen: u16,
-    /// First free descriptor.
+    /// First and last free descriptor. They are reused in the order of their return, so that
+    /// neighbours stay neighbours and the device reads them in one burst.
     free_head: u16,
+    free_tail: u16,
     /// Free descriptors.
     free: u16,
     /// Buffers the device has, published or not.
@@ -178,6 +180,7 @@ impl SplitQueue {
         self.hot = Hot {
             event_idx: self.hot.event_idx,
             free: size,
+            free_tail: size - 1,
             ..Hot::default()
         };
         self.disarm();
@@ -420,9 +423,15 @@ impl SplitQueue {
         for _ in 1..count {
             last = self.slot(last).next;
         }
-        self.slot(last).next = self.hot.free_head;
+        self.slot(last).next = NONE;
         self.slot(head).count = 0;
-        self.hot.free_head = head;
+        if self.hot.free == 0 {
+            self.hot.free_head = head;
+        } else {
+            let tail = self.hot.free_tail;
+            self.slot(tail).next = head;
+        }
+        self.hot.free_tail = last;
         self.hot.free += count;
     }
 
