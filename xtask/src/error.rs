@@ -54,6 +54,14 @@ impl Failure {
         }
     }
 
+    /// Each check that failed, or the one thing that did.
+    pub fn parts(self) -> Vec<String> {
+        match self {
+            Self::Checks(parts) => parts,
+            other => vec![other.to_string()],
+        }
+    }
+
     /// What the process should end with: 2 means that the command does not exist yet.
     pub fn exit_code(&self) -> u8 {
         if matches!(self, Self::NotYet(_)) {

@@ -35,15 +35,15 @@ pub fn all(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
         && arguments.names.is_empty()
         && let Err(failure) = checks(root, &tools)
     {
-        failed.push(failure.to_string());
+        failed.extend(failure.parts());
     }
     if let Err(failure) = run_tests(root, arguments, None) {
-        failed.push(failure.to_string());
+        failed.extend(failure.parts());
     }
     if arguments.names.is_empty()
         && let Err(failure) = doc_tests(root)
     {
-        failed.push(failure.to_string());
+        failed.extend(failure.parts());
     }
     say_what_was_skipped();
     if failed.is_empty() {
