@@ -82,7 +82,8 @@ package ferronic_pkg;
     logic [63:0] addr;
   } vq_seg_t;
 
-  // A used-ring entry. Entries are visible to the driver only after one with `publish`, all at once.
+  // A used-ring entry. Entries are visible to the driver only after one with `publish`, all at
+  // once.
   typedef struct packed {
     qid_t        q;
     logic        publish;

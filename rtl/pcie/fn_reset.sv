@@ -2,9 +2,9 @@
 //
 // Resets of the function and of single queues.
 //
-// A function reset (status 0, FLR, D3hot to D0) halts the DMA engines at a TLP boundary, waits until
-// no read is outstanding and every write was taken by the link, then holds `fn_rst_o` while the
-// per-queue RAMs are cleared. It does not depend on any block of the data path behaving well.
+// A function reset (status 0, FLR, D3hot to D0) halts the DMA engines at a TLP boundary, waits
+// until no read is outstanding and every write was taken by the link, then holds `fn_rst_o` while
+// the per-queue RAMs are cleared. It does not depend on any block of the data path behaving well.
 //
 // A queue reset (RING_RESET) pauses the data path at frame boundaries, lets it drain by itself, and
 // clears that queue alone; what the other queues hold stays.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Merges the card's posted writes into one channel, a whole TLP at a time: MSI-X first, then
-// control writes (rings), then frame data. Latency one cycle, one beat a cycle, no bubble between TLPs.
+// control writes (rings), then frame data. Latency one cycle, one beat a cycle, no bubble between
+// TLPs.
 //
 // `in_flight_o` counts the TLPs that were accepted here and not yet taken whole by the link; a TLP
 // counts from its first beat on. `halt_i` swallows control writes that have not begun.

@@ -8,8 +8,8 @@
 // reads have no side effect. The write is answered when the copy is done (about 50 cycles); other
 // accesses take three. Frame events are counted two cycles each.
 //
-// Settings return to their defaults with the function's reset. Counters begin at zero when the card is
-// configured and are never cleared: software takes differences.
+// Settings return to their defaults with the function's reset. Counters begin at zero when the card
+// is configured and are never cleared: software takes differences.
 `include "ferronic_assert.svh"
 module regs_window
   import ferronic_pkg::*;

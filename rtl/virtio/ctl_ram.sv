@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The control RAM: rings and descriptors land here from DMA reads, and the virtqueue engine reads
-// them as 64-bit words. Whole DWs are written; the map in vq_pkg keeps users out of each other's DWs.
+// them as 64-bit words. Whole DWs are written; the map in vq_pkg keeps users out of each other's
+// DWs.
 //
 // Readers are served by fixed priority, the lowest number first; a granted read's data is valid in
 // the next cycle. One word a cycle in all.

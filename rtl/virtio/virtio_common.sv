@@ -3,8 +3,8 @@
 // Common configuration structure (virtio 1.2, "Common configuration structure layout"): features,
 // status, queue set-up. Every access is answered in two cycles, in any width.
 //
-// Of the driver's features only bits that exist here are kept; a write of any other is remembered as
-// a bad choice, so that FEATURES_OK is refused.
+// Of the driver's features only bits that exist here are kept; a write of any other is remembered
+// as a bad choice, so that FEATURES_OK is refused.
 //
 // Invariants: features are fixed once FEATURES_OK is set; queues are enabled only after that; what
 // is enabled cannot be changed except by a reset. A write of 0 to the status asks for a reset; the

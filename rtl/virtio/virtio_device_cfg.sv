@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Device configuration of the network device (virtio 1.2, "Device configuration layout"), read only.
-// Answers in two cycles.
+// Device configuration of the network device (virtio 1.2, "Device configuration layout"), read
+// only. Answers in two cycles.
 module virtio_device_cfg
   import ferronic_pkg::*;
 (

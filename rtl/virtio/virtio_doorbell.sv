@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Notification region: one doorbell of 4 bytes for each virtqueue. Without NOTIFICATION_DATA a write
-// says "look"; with it bits 31:16 carry the available index (virtio 1.2, "Driver notifications").
-// When the driver sets DRIVER_OK, every queue is looked at once, so buffers posted earlier are seen.
+// Notification region: one doorbell of 4 bytes for each virtqueue. Without NOTIFICATION_DATA a
+// write says "look"; with it bits 31:16 carry the available index (virtio 1.2, "Driver
+// notifications"). When the driver sets DRIVER_OK, every queue is looked at once, so buffers posted
+// earlier are seen.
 //
 // Doorbells wait in a FIFO; a full one holds the register bus, none is lost. Latency two cycles.
 module virtio_doorbell

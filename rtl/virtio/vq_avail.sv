@@ -2,11 +2,11 @@
 //
 // Available rings: learns how far each driver has posted and fetches the entries in bursts.
 //
-// Per queue it keeps `seen` (the newest avail.idx known) and `fetched` (entries asked for). An event
-// (doorbell, avail.idx read back, room in the prefetch RAM) makes it look at that queue and do one
-// thing: read up to JobEntries entries, or, when everything known is fetched, ask again: write
-// avail_event, then read avail.idx, in this order, so that a post between the two is never lost
-// (virtio 1.2, "Available Buffer Notification Suppression"; bug-log row 5).
+// Per queue it keeps `seen` (the newest avail.idx known) and `fetched` (entries asked for). An
+// event (doorbell, avail.idx read back, room in the prefetch RAM) makes it look at that queue and
+// do one thing: read up to JobEntries entries, or, when everything known is fetched, ask again:
+// write avail_event, then read avail.idx, in this order, so that a post between the two is never
+// lost (virtio 1.2, "Available Buffer Notification Suppression"; bug-log row 5).
 //
 // A ring entry is never read before its index is known. An index more than the ring ahead of the
 // used index is a protocol error. Latency: 5 cycles from event to request; one event at a time.

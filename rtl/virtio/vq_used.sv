@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Used rings: collects used entries per queue, writes them to host memory in batches, and then moves
-// used.idx over all entries that were published, with one write (virtio 1.2, "The Virtqueue Used
-// Ring"). Also writes avail_event for vq_avail, through the same port.
+// Used rings: collects used entries per queue, writes them to host memory in batches, and then
+// moves used.idx over all entries that were published, with one write (virtio 1.2, "The Virtqueue
+// Used Ring"). Also writes avail_event for vq_avail, through the same port.
 //
-// Entries may be written to the ring before they are published; the driver sees none before used.idx
-// moves, so the buffers of one frame, however many, appear at once.
+// Entries may be written to the ring before they are published; the driver sees none before
+// used.idx moves, so the buffers of one frame, however many, appear at once.
 //
 // A queue is flushed when BatchEntries wait, when its direction is quiet, or when the oldest entry
-// is HoldCycles old. Batches do not cross 4 KiB (an entry may: it is then written in two halves) and
-// are at most 128 bytes. Throughput 8 bytes a cycle while a batch is written.
+// is HoldCycles old. Batches do not cross 4 KiB (an entry may: it is then written in two halves)
+// and are at most 128 bytes. Throughput 8 bytes a cycle while a batch is written.
 `include "ferronic_assert.svh"
 module vq_used
   import ferronic_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Prefetch RAM of one direction and the walk along descriptor chains: gives the data path one buffer
-// at a time as a stream of segments, whatever the ring looks like (the ring-neutral token).
+// Prefetch RAM of one direction and the walk along descriptor chains: gives the data path one
+// buffer at a time as a stream of segments, whatever the ring looks like (the ring-neutral token).
 //
 // Heads are stored in ring order, Depth for each queue, addressed by the available index itself, so
 // the pointers are ring indexes: `wr` (stored), `commit` (taken for good; vq_avail may refill), and
