@@ -363,6 +363,7 @@ module pcie_endpoint
     .clk_i,
     .rst_ni,
     .halt_i      (halt_q),
+    .fn_rst_i,
     .requester_i (requester),
     .idle_o      (arb_idle),
     .in_flight_o (in_flight),

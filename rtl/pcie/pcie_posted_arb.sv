@@ -19,6 +19,7 @@ module pcie_posted_arb
   input  logic             clk_i,
   input  logic             rst_ni,
   input  logic             halt_i,
+  input  logic             fn_rst_i,   // the writer of a swallowed TLP may not come to its end
   input  logic [15:0]      requester_i,
   output logic             idle_o,
   output logic [3:0]       in_flight_o,   // this cycle's acceptance included
@@ -109,7 +110,8 @@ module pcie_posted_arb
         locked_q     <= !in_eop;
         locked_sel_q <= sel;
       end
-      if (ctl_valid_i && drop_ctl) ctl_drop_q <= !ctl_last_i;
+      if (fn_rst_i) ctl_drop_q <= 1'b0;
+      else if (ctl_valid_i && drop_ctl) ctl_drop_q <= !ctl_last_i;
     end
   end
 

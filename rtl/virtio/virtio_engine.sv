@@ -314,6 +314,9 @@ module virtio_engine
 
   logic        avail_idle, job_valid, job_ready, slot_free, ev_valid, ev_ready;
   vq_job_t     job;
+  vq_guess_t   job_guess;
+  logic        guess_on;
+  logic [10:0] guess_shift;
   qid_t        ev_q;
   logic [15:0] ev_idx;
   vq_avail #(.NumQueues(NumQueues), .RxDepth(RxDepth), .TxDepth(TxDepth)) u_avail (
@@ -350,6 +353,9 @@ module virtio_engine
     .job_valid_o   (job_valid),
     .job_ready_i   (job_ready),
     .job_o         (job),
+    .job_guess_o   (job_guess),
+    .guess_on_i    (guess_on),
+    .guess_shift_i (guess_shift),
     .slot_free_i   (slot_free),
     .error_o       (err_avail),
     .error_q_o     (err_avail_q)
@@ -359,11 +365,15 @@ module virtio_engine
   vq_job_t    ld_job;
   logic [4:0] ld_reads;
   vq_desc_fetch #(.NumQueues(NumQueues)) u_desc_fetch (
-    .clk_i, .rst_ni, .fn_rst_i,
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i,
     .cfg_i       (cfg),
     .job_valid_i (job_valid),
     .job_ready_o (job_ready),
     .job_i       (job),
+    .job_guess_i (job_guess),
+    .look_q_i    (look_q),
+    .look_on_o   (guess_on),
+    .look_shift_o(guess_shift),
     .done_i      (rd_done_i),
     .ram_req_o   (ram_req[RdFetch]),
     .ram_addr_o  (ram_addr[RdFetch]),

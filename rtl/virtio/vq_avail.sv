@@ -8,6 +8,9 @@
 // write avail_event, then read avail.idx, in this order, so that a post between the two is never
 // lost (virtio 1.2, "Available Buffer Notification Suppression"; bug-log row 5).
 //
+// With the entries, the head descriptors that they will probably name are read (vq_desc_fetch keeps
+// the guess): most drivers use descriptors in turn, and a round trip is saved.
+//
 // A ring entry is never read before its index is known. An index more than the ring ahead of the
 // used index is a protocol error. Latency: 5 cycles from event to request; one event at a time.
 `include "ferronic_assert.svh"
@@ -67,6 +70,9 @@ module vq_avail
   output logic         job_valid_o,
   input  logic         job_ready_i,
   output vq_job_t      job_o,
+  output vq_guess_t    job_guess_o,
+  input  logic         guess_on_i,  // of the queue looked up: descriptor = entry + shift
+  input  logic [10:0]  guess_shift_i,
   input  logic         slot_free_i, // the oldest job is finished
 
   output logic         error_o,
@@ -82,7 +88,8 @@ module vq_avail
   } state_t;
 
   typedef enum logic [3:0] {
-    StPick, StRam, StRamWait, StLoad, StUpdate, StDecide, StEntries, StEvent, StIndex, StStore
+    StPick, StRam, StRamWait, StLoad, StUpdate, StDecide, StEntries, StGuess, StEvent, StIndex,
+    StStore
   } st_e;
   typedef enum logic [1:0] {EvDoorbell, EvIndex, EvCredit, EvList} ev_e;
 
@@ -96,9 +103,11 @@ module vq_avail
   logic [10:0] mask_q, mask_rd;
   logic        en_q, en_rd;
   logic [ 4:0] count_q;
-  logic [ 2:0] slot_q;
+  logic [ 2:0] slot_q, last_slot_q;
   logic [ 3:0] slots_used_q;
   logic        relist_q;
+  logic        guess_q;
+  logic [10:0] first_q;      // descriptor guessed for the first entry
 
   // Reads of avail.idx return in order; their queues wait here.
   logic idxq_wr, idxq_ready, idxq_valid, idxq_pop;
@@ -189,6 +198,7 @@ module vq_avail
   wire [4:0] c_wrap  = clip({4'd0, to_wrap});
   wire [4:0] c_as    = (c_avail < c_space) ? c_avail : c_space;
   wire [4:0] c_count = (c_as < c_wrap) ? c_as : c_wrap;
+  wire [10:0] guess_first = (s_q.fetched[10:0] + guess_shift_i) & mask_q;
   // A short burst is put off while entries are left to consume: more room will be reported.
   wire put_off = (space == '0) || (space < 9'd8 && {7'd0, space} < avail && held != '0);
   wire slot_ok = (slots_used_q != 4'(JobSlots)) && job_ready_i;
@@ -210,7 +220,7 @@ module vq_avail
   end
 
   // Reads: entries of a job, or avail.idx.
-  assign rd_valid_o = (st_q == StEntries) || (st_q == StIndex);
+  assign rd_valid_o = (st_q == StEntries) || (st_q == StGuess) || (st_q == StIndex);
   always_comb begin
     rd_o        = '0;
     rd_o.area   = AreaDriver;
@@ -221,6 +231,12 @@ module vq_avail
       rd_o.ptr    = CtlAvail | {3'd0, slot_q, 6'd0};
       rd_o.client = ClAvail;
       rd_o.tag    = {1'b0, slot_q};
+    end else if (st_q == StGuess) begin
+      rd_o.area   = AreaDesc;
+      rd_o.offset = {5'd0, first_q, 4'd0};
+      rd_o.len    = {count_q, 4'd0};
+      rd_o.ptr    = CtlDesc | {1'b0, last_slot_q, 8'd0};
+      rd_o.client = ClGuess;
     end else begin
       rd_o.offset = 20'd2;
       rd_o.len    = 9'd2;
@@ -231,6 +247,7 @@ module vq_avail
   end
   assign job_valid_o   = (st_q == StEntries) && rd_ready_i;
   assign job_o         = '{q: q_q, count: count_q, slot: slot_q};
+  assign job_guess_o   = '{entry: s_q.fetched[10:0] & mask_q, guessed: guess_q, guess: first_q};
   assign event_valid_o = (st_q == StEvent);
   assign event_q_o     = q_q;
   assign event_idx_o   = s_q.seen;
@@ -286,7 +303,8 @@ module vq_avail
             end
           end
         end
-        StEntries: if (rd_ready_i) st_q <= StStore;
+        StEntries: if (rd_ready_i) st_q <= guess_q ? StGuess : StStore;
+        StGuess: if (rd_ready_i) st_q <= StStore;
         StEvent: if (event_ready_i) st_q <= StIndex;
         StIndex: if (rd_ready_i) st_q <= StStore;
         StStore: st_q <= StPick;
@@ -338,6 +356,8 @@ module vq_avail
       end
       StDecide: begin
         count_q <= c_count;
+        first_q <= guess_first;
+        guess_q <= guess_on_i && ({1'b0, guess_first} + {7'd0, c_count} <= {1'b0, mask_q} + 12'd1);
         if (en_q && run_i) begin
           if (avail != '0) begin
             // What cannot start now is looked at again, or when room is reported.
@@ -348,6 +368,7 @@ module vq_avail
         end
       end
       StEntries: begin
+        last_slot_q <= slot_q;
         if (rd_ready_i) begin
           s_q.fetched <= s_q.fetched + {11'd0, count_q};
           // All known entries asked for: look again whether there are more.

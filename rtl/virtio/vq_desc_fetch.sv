@@ -3,6 +3,12 @@
 // Turns a run of available entries into reads of their head descriptors. Neighbouring descriptor
 // numbers share one read. Jobs are worked on in order; up to JobSlots are in flight between here,
 // the DMA reader and vq_desc_load. One entry a cycle once the entries have arrived.
+//
+// Guessing: a driver that uses descriptors in turn names descriptor (entry + shift) in each entry of
+// its ring. While that has been so for a queue, vq_avail reads those descriptors together with the
+// entries; if the guess was right nothing is left to read. If not, the guess is thrown away once
+// it has arrived, the descriptors are read as named, and the queue is not guessed until a whole run
+// was in turn again.
 `include "ferronic_assert.svh"
 module vq_desc_fetch
   import ferronic_pkg::*;
@@ -14,11 +20,16 @@ module vq_desc_fetch
   input  logic         clk_i,
   input  logic         rst_ni,
   input  logic         fn_rst_i,
+  input  vq_clear_t    clear_i,
   input  vq_cfg_t      cfg_i,
 
   input  logic         job_valid_i,
   output logic         job_ready_o,
   input  vq_job_t      job_i,
+  input  vq_guess_t    job_guess_i,
+  input  qid_t         look_q_i,
+  output logic         look_on_o,
+  output logic [10:0]  look_shift_o,
   input  dma_rd_done_t done_i,
 
   output logic         ram_req_o,
@@ -40,11 +51,16 @@ module vq_desc_fetch
   output logic         load_addr1_o,
   output logic         load_bad_o
 );
-  typedef enum logic [2:0] {StIdle, StWord, StWordWait, StEntry, StSend, StLoad} st_e;
+  typedef enum logic [2:0] {
+    StIdle, StWord, StWordWait, StEntry, StSend, StGuessWait, StLearn, StLoad
+  } st_e;
   st_e         st_q;
   vq_job_t     job_q;
   logic        job_valid, job_pop;
   vq_job_t     job_head;
+  vq_guess_t   guess_head, guess_q;
+  logic        right_q;     // the guess holds so far
+  logic [10:0] id0_q;       // first descriptor named
   logic [3:0]  job_level;
   logic        addr1_q, bad_q;
   logic [4:0]  i_q;         // next entry
@@ -55,10 +71,23 @@ module vq_desc_fetch
   logic [4:0]  reads_q;
   logic [10:0] mask;
 
-  prim_fifo #(.Width($bits(vq_job_t)), .Depth(JobSlots)) u_jobs (
+  prim_fifo #(.Width($bits(vq_job_t) + $bits(vq_guess_t)), .Depth(JobSlots)) u_jobs (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),
-    .wr_valid_i(job_valid_i), .wr_ready_o(job_ready_o), .wr_data_i(job_i),
-    .rd_valid_o(job_valid), .rd_ready_i(job_pop), .rd_data_o(job_head), .level_o(job_level)
+    .wr_valid_i(job_valid_i), .wr_ready_o(job_ready_o), .wr_data_i({job_i, job_guess_i}),
+    .rd_valid_o(job_valid), .rd_ready_i(job_pop), .rd_data_o({job_head, guess_head}),
+    .level_o(job_level)
+  );
+
+  // What to guess, by queue. A fresh ring is guessed to start with descriptor 0 in entry 0.
+  logic        learn;
+  logic [10:0] shift;
+  assign learn = (st_q == StLearn);
+  assign shift = (id0_q - guess_q.entry) & mask;
+  prim_lutram #(.Width(12), .Depth(NumQueues)) u_guess (
+    .clk_i, .we_i(learn || clear_i.valid),
+    .waddr_i(clear_i.valid ? clear_i.q[QW-1:0] : job_q.q[QW-1:0]),
+    .wdata_i(clear_i.valid ? {1'b1, 11'd0} : {!bad_q && (right_q || reads_q == 5'd1), shift}),
+    .raddr_i(look_q_i[QW-1:0]), .rdata_o({look_on_o, look_shift_o})
   );
   prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
     .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
@@ -77,6 +106,17 @@ module vq_desc_fetch
     .level_o(done_level)
   );
 
+  // Guessed reads end in order too; one that failed counts as a wrong guess.
+  logic guess_valid, guess_pop, guess_err, guess_ready;
+  logic [3:0] guess_level;
+  prim_fifo #(.Width(1), .Depth(JobSlots)) u_guess_done (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .wr_valid_i(done_i.valid && cookie.client == ClGuess), .wr_ready_o(guess_ready),
+    .wr_data_i(done_i.err), .rd_valid_o(guess_valid), .rd_ready_i(guess_pop),
+    .rd_data_o(guess_err), .level_o(guess_level)
+  );
+  assign guess_pop = (st_q == StGuessWait) && guess_valid;
+
   assign job_pop  = (st_q == StIdle) && job_valid && done_valid;
   assign done_pop = job_pop;
 
@@ -86,6 +126,7 @@ module vq_desc_fetch
   wire        id_bad  = id > {5'd0, mask};
   wire        joins   = (run_q != '0) && (id == start_q + {11'd0, run_q});
   wire        all     = (i_q == job_q.count);
+  wire        guessed = (id == {5'd0, guess_q.guess} + {11'd0, i_q});
 
   assign ram_req_o  = (st_q == StWord);
   assign ram_addr_o = {CtlAvail[11:9], job_q.slot, half[4:2]};
@@ -113,16 +154,22 @@ module vq_desc_fetch
     else if (fn_rst_i) st_q <= StIdle;
     else begin
       unique case (st_q)
-        StIdle: if (job_pop) st_q <= done_err ? StLoad : StWord;
+        StIdle: if (job_pop) st_q <= done_err ? (guess_head.guessed ? StGuessWait : StLoad) : StWord;
         StWord: if (ram_gnt_i) st_q <= StWordWait;
         StWordWait: if (ram_valid_i) st_q <= StEntry;
         StEntry: begin
-          if (all) st_q <= (run_q != '0) ? StSend : StLoad;
+          if (guess_q.guessed) begin
+            if (all || !guessed) st_q <= StGuessWait;
+            else if (half[1:0] == 2'd3 && i_q + 5'd1 != job_q.count) st_q <= StWord;
+          end else if (all) st_q <= (run_q != '0) ? StSend : StLearn;
           else if (id_bad) st_q <= (run_q != '0) ? StSend : StLoad;
           else if (run_q != '0 && !joins) st_q <= StSend;
           else if (half[1:0] == 2'd3 && i_q + 5'd1 != job_q.count) st_q <= StWord;
         end
-        StSend: if (rd_ready_i) st_q <= (all || bad_q) ? StLoad : StEntry;
+        StSend: if (rd_ready_i) st_q <= (all || bad_q) ? StLearn : StEntry;
+        StGuessWait: if (guess_valid) st_q <= bad_q ? StLoad :
+                                              (right_q && !guess_err) ? StLearn : StWord;
+        StLearn: st_q <= StLoad;
         StLoad: if (load_ready_i) st_q <= StIdle;
         default: st_q <= StIdle;
       endcase
@@ -133,6 +180,8 @@ module vq_desc_fetch
     unique case (st_q)
       StIdle: begin
         job_q   <= job_head;
+        guess_q <= guess_head;
+        right_q <= guess_head.guessed;
         addr1_q <= done_addr1;
         bad_q   <= done_err;
         i_q     <= '0;
@@ -141,7 +190,11 @@ module vq_desc_fetch
       end
       StWordWait: word_q <= ram_data_i;
       StEntry: begin
-        if (!all) begin
+        if (i_q == '0) id0_q <= id[10:0];
+        if (guess_q.guessed) begin
+          if (!all && guessed) i_q <= i_q + 5'd1;
+          if (!all && !guessed) right_q <= 1'b0;
+        end else if (!all) begin
           if (id_bad) bad_q <= 1'b1;
           else if (run_q == '0) begin
             start_q <= id;
@@ -152,6 +205,14 @@ module vq_desc_fetch
             run_q <= run_q + 5'd1;
             i_q   <= i_q + 5'd1;
           end
+        end
+      end
+      StGuessWait: begin
+        // A wrong guess: from the start again, as the entries say.
+        if (guess_valid && !(right_q && !guess_err)) begin
+          guess_q.guessed <= 1'b0;
+          right_q         <= 1'b0;
+          i_q             <= '0;
         end
       end
       StSend: begin
@@ -166,8 +227,10 @@ module vq_desc_fetch
 
   `FERRONIC_ASSERT(DoneFits, !(done_i.valid && cookie.client == ClAvail) || done_ready,
                    clk_i, rst_ni)
+  `FERRONIC_ASSERT(GuessFits, !(done_i.valid && cookie.client == ClGuess) || guess_ready,
+                   clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(RdStable, rd_valid_o, rd_ready_i || fn_rst_i, rd_o, clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{job_level, done_level, cookie.tag, cfg_i, half[5], job_q.q, first_q[4]};
+  assign unused = ^{clear_i.q, look_q_i, guess_level, job_level, done_level, cookie.tag, cfg_i, half[5], job_q.q, first_q[4]};
 endmodule

@@ -20,7 +20,8 @@ package vq_pkg;
     ClDesc    = 3'd2,  // head descriptors
     ClChainRx = 3'd3,  // rest of a chain, or an indirect table
     ClChainTx = 3'd4,
-    ClEvent   = 3'd5   // used_event or avail.flags
+    ClEvent   = 3'd5,  // used_event or avail.flags
+    ClGuess   = 3'd6   // head descriptors, guessed before the available entries are known
   } vq_client_e;
 
   // A control read, relative to an area of a queue, or to `base` for AreaAbs. The data lands at
@@ -70,6 +71,13 @@ package vq_pkg;
     logic [4:0] count;   // 1 to JobEntries
     logic [2:0] slot;
   } vq_job_t;
+
+  // With it: where in the ring the run starts, and which descriptors were guessed, if any.
+  typedef struct packed {
+    logic [10:0] entry;
+    logic        guessed;
+    logic [10:0] guess;
+  } vq_guess_t;
 
   // A head descriptor, as kept in the prefetch RAM.
   typedef struct packed {

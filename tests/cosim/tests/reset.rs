@@ -78,6 +78,12 @@ fn fresh(seed: u64) -> (SimFunction, WireQueue) {
     (SimFunction::new(sim).expect("the card enumerates"), wire)
 }
 
+/// Two seeds in CI, many at night.
+fn seeds(first: u64) -> impl Iterator<Item = u64> {
+    let count = if ferronic_cosim_tests::nightly() { 40 } else { 2 };
+    (0..count).map(move |n| first + 101 * n)
+}
+
 fn driver() -> DeviceConfig {
     DeviceConfig {
         queue_pairs: 4,
@@ -87,33 +93,37 @@ fn driver() -> DeviceConfig {
 
 #[test]
 fn virtio_reset_with_dma_in_flight() {
-    let (function, wire) = fresh(11);
-    for cycles in (0..60).map(|n| n * 83) {
-        println!("reset after {cycles} cycles");
-        let mut card = Card::attach(function.clone(), wire.clone(), driver());
-        disturb(&mut card, cycles);
-        drop(card.pairs);
-        card.device.close().expect("the reset ends");
-        wire.clear();
-        assert_silent(&function);
+    for seed in seeds(11) {
+        let (function, wire) = fresh(seed);
+        for cycles in (0..60).map(|n| n * 83 + seed % 83) {
+            println!("seed {seed}: reset after {cycles} cycles");
+            let mut card = Card::attach(function.clone(), wire.clone(), driver());
+            disturb(&mut card, cycles);
+            drop(card.pairs);
+            card.device.close().expect("the reset ends");
+            wire.clear();
+            assert_silent(&function);
+        }
+        works(function, wire);
     }
-    works(function, wire);
 }
 
 #[test]
 fn function_level_reset_with_dma_in_flight() {
-    let (function, wire) = fresh(12);
-    for cycles in (0..60).map(|n| n * 71) {
-        println!("FLR after {cycles} cycles");
-        let mut card = Card::attach(function.clone(), wire.clone(), driver());
-        disturb(&mut card, cycles);
-        PciFunction::reset(&function).expect("the FLR ends");
-        wire.clear();
-        assert_silent(&function);
-        // The driver that was robbed of its card may still touch its rings; the card does not.
-        drop(card);
+    for seed in seeds(12) {
+        let (function, wire) = fresh(seed);
+        for cycles in (0..60).map(|n| n * 71 + seed % 71) {
+            println!("seed {seed}: FLR after {cycles} cycles");
+            let mut card = Card::attach(function.clone(), wire.clone(), driver());
+            disturb(&mut card, cycles);
+            PciFunction::reset(&function).expect("the FLR ends");
+            wire.clear();
+            assert_silent(&function);
+            // The driver that was robbed of its card may still touch its rings; the card does not.
+            drop(card);
+        }
+        works(function, wire);
     }
-    works(function, wire);
 }
 
 #[test]
