@@ -1,6 +1,6 @@
 //! The Ferronic card in simulation.
 //!
-//! [`Sim`] holds the Verilated RTL, a PCIe [root complex](root_complex) and a [wire](wire).
+//! [`Sim`] holds the Verilated RTL, a PCIe [root complex](root_complex) and a [wire].
 //! [`SimFunction`] offers it to the driver in the same process; [`vfio_user`] offers it on a
 //! socket. Everything random comes from one seed: the same calls give the same cycle counts.
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
