@@ -56,7 +56,9 @@ impl Send {
             &mut left,
         );
         // What was read before an error is sent, not lost.
-        let drained = self.drain(&device, &mut pairs, &mut progress);
+        let drained = self
+            .drain(&device, &mut pairs, &mut progress)
+            .and_then(|()| Ok(device.linger()?));
         progress.finish();
         sent.and(drained)?;
         drop(pairs);

@@ -147,6 +147,13 @@ impl Window {
         Ok(u64::from(self.registers.read32(high)?) << 32 | u64::from(low))
     }
 
+    /// The card's time base now, in cycles of 8 ns.
+    pub fn time(&self) -> Result<u64, Error> {
+        self.registers
+            .write32(w::SNAPSHOT, w::SNAPSHOT_QUEUE.set(0, 0))?;
+        self.wide(w::TIME_LO, w::TIME_HI)
+    }
+
     /// Takes a snapshot of a virtqueue and reads it.
     pub fn queue(&self, queue: u16) -> Result<QueueCounters, Error> {
         self.registers
