@@ -12,13 +12,18 @@ pub fn build(root: &Path) -> Result<(), Failure> {
     // The simulator's build script compiles the model, and needs Verilator for it.
     crate::setup::setup(root)?;
     check(root)?;
+    process::run("cargo doc", &mut rustdoc(root))?;
+    println!("The book begins at docs/README.md, the API at target/doc/ferronic/index.html");
+    Ok(())
+}
+
+/// The API documentation, with warnings denied.
+pub fn rustdoc(root: &Path) -> Command {
     let mut command = cargo(root);
     command
         .args(["doc", "--workspace", "--no-deps"])
         .env("RUSTDOCFLAGS", "--deny warnings");
-    process::run("cargo doc", &mut command)?;
-    println!("The book begins at docs/README.md, the API at target/doc/ferronic/index.html");
-    Ok(())
+    command
 }
 
 /// Every relative link leads to a file, and where its text is a name in backquotes, the file has

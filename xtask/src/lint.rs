@@ -41,11 +41,13 @@ pub enum Check {
     Yosys,
     /// Clippy with warnings denied
     Clippy,
+    /// The API documentation with warnings denied
+    Rustdoc,
 }
 
 impl Check {
     /// All of them, quick ones first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Format,
         Self::Regs,
         Self::Testplan,
@@ -54,6 +56,7 @@ impl Check {
         Self::Verilator,
         Self::Yosys,
         Self::Clippy,
+        Self::Rustdoc,
     ];
 
     /// Its name on the command line and in the test plan (`lint::name`).
@@ -67,6 +70,7 @@ impl Check {
             Self::Verilator => "verilator",
             Self::Yosys => "yosys",
             Self::Clippy => "clippy",
+            Self::Rustdoc => "rustdoc",
         }
     }
 }
@@ -140,6 +144,7 @@ fn run_check(root: &Path, tools: &Tools, check: Check) -> Result<(), Failure> {
                 &log,
             )
         }
+        Check::Rustdoc => run_logged("cargo doc", &mut docs::rustdoc(root), &log),
     }
 }
 
