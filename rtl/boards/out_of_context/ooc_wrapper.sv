@@ -3,10 +3,11 @@
 // The core on four pins, for place and route out of context: what limits the clock is then the core
 // and not the pins. Every input bit of the core, straps too, comes from a register of its own: one
 // long shift register filled from `data_i`, so that none is a constant. Every output bit ends in a
-// register; those are folded to one pin by a tree of XORs, four bits a stage, a register behind each.
+// register; those are folded to one pin by a tree of XORs, four bits a stage, a register behind
+// each.
 //
-// `clk_i` is the only clock; `rst_ni` is released two cycles late, in step with it. The tree's latency
-// is its depth; nothing about data is promised here.
+// `clk_i` is the only clock; `rst_ni` is released two cycles late, in step with it. The latency of
+// the tree is its depth; nothing about data is promised here.
 module ooc_wrapper
   import ferronic_pkg::*;
 #(
@@ -91,7 +92,7 @@ module ooc_wrapper
     logic              rx_ready;
   } out_t;
   localparam int unsigned OutW = $bits(out_t);
-  // The next power of four holds every output at the widest: 4,096 bits.
+  // Stages of four to one until one bit is left.
   localparam int unsigned Depth = ($clog2(OutW) + 1) / 2;
 
   out_t out;
