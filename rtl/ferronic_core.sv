@@ -104,7 +104,7 @@ module ferronic_core
   // ---------------------------------------------------------------- resets
   logic       halt, pause, fn_rst, fn_busy, queue_reset_busy, reset_idle;
   logic       ep_idle, drained, flr, d3_exit, d3hot, vio_reset, queue_reset;
-  qid_t       queue_reset_q;
+  qid_t       queue_reset_q, select_q;
   vq_clear_t  clear;
   logic [1:0] clear_area;
 
@@ -121,6 +121,7 @@ module ferronic_core
     .pause_o        (pause),
     .fn_rst_o       (fn_rst),
     .busy_o         (fn_busy),
+    .select_q_i     (select_q),
     .queue_busy_o   (queue_reset_busy),
     .clear_o        (clear),
     .clear_area_o   (clear_area),
@@ -146,7 +147,7 @@ module ferronic_core
   reg_req_t         reg_req;
   reg_rsp_t         reg_rsp;
   irq_req_t         irq;
-  logic             irq_ready, msix_enable, ep_quiet, timeout_armed, bus_master;
+  logic             irq_ready, msix_enable, ep_quiet, ep_drained, ev_swallowed, timeout_armed, bus_master;
   logic [31:0]      timeout_left;
   logic             ev_unexpected, ev_cpl_err, ev_poisoned, ev_timeout, ev_bad_req, ev_irq;
 
@@ -165,6 +166,7 @@ module ferronic_core
     .d3_exit_o        (d3_exit),
     .d3hot_o          (d3hot),
     .quiet_o          (ep_quiet),
+    .drained_o        (ep_drained),
     .timeout_armed_o  (timeout_armed),
     .timeout_left_o   (timeout_left),
     .skip_i,
@@ -205,7 +207,8 @@ module ferronic_core
     .ev_poisoned_o    (ev_poisoned),
     .ev_timeout_o     (ev_timeout),
     .ev_bad_req_o     (ev_bad_req),
-    .ev_irq_o         (ev_irq)
+    .ev_irq_o         (ev_irq),
+    .ev_swallowed_o   (ev_swallowed)
   );
 
   // ---------------------------------------------------------------- virtqueues and registers
@@ -217,9 +220,9 @@ module ferronic_core
   qid_t         rxb_req_q, txb_req_q, work_q, check_q, tx_error_q;
   vq_seg_t      rxb_seg, txb_seg;
   logic         buf_avail, work_valid, has_work, tx_error;
-  logic         driver_ok, mrg_rxbuf, virtio_idle, broken, irq_event;
+  logic         driver_ok, mrg_rxbuf, virtio_idle, virtio_drained, tx_drained, broken, irq_event;
   qid_t         irq_q;
-  frame_event_t rx_event, tx_event, rx_counted, tx_counted;
+  frame_event_t rx_event, tx_event;
   logic [6:0]   pairs_in_use;
   logic [11:0]  card_event;
 
@@ -234,7 +237,12 @@ module ferronic_core
     .clear_area_i      (clear_area),
     .strap_i,
     .time_i            (time_q),
+    .halt_i            (halt),
+    .busy_i            (fn_busy),
+    .swallowed_i       (ev_swallowed),
     .idle_o            (virtio_idle),
+    .drained_o         (virtio_drained),
+    .select_q_o        (select_q),
     .reset_o           (vio_reset),
     .queue_reset_o     (queue_reset),
     .queue_reset_q_o   (queue_reset_q),
@@ -288,8 +296,8 @@ module ferronic_core
     .tx_quiet_i        (tx_idle),
     .tx_error_i        (tx_error),
     .tx_error_q_i      (tx_error_q),
-    .rx_event_i        (rx_counted),
-    .tx_event_i        (tx_counted),
+    .rx_event_i        (rx_event),
+    .tx_event_i        (tx_event),
     .card_event_i      (card_event),
     .driver_ok_o       (driver_ok),
     .mrg_rxbuf_o       (mrg_rxbuf),
@@ -358,6 +366,7 @@ module ferronic_core
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),
     .idle_o         (tx_idle),
+    .drained_o      (tx_drained),
     .work_valid_i   (work_valid),
     .work_q_i       (work_q),
     .check_q_o      (check_q),
@@ -393,14 +402,6 @@ module ferronic_core
     .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_abort_o, .tx_bytes_o, .tx_data_o
   );
 
-  // Frames that a reset of the function throws away are not counted: they go one a cycle.
-  always_comb begin
-    rx_counted       = rx_event;
-    tx_counted       = tx_event;
-    rx_counted.valid = rx_event.valid && !halt;
-    tx_counted.valid = tx_event.valid && !halt;
-  end
-
   // In the order of the window's card counters, RX_SHORT first.
   assign card_event = {
     broken, ev_bad_req, ev_timeout, ev_poisoned, ev_cpl_err, ev_unexpected,
@@ -408,7 +409,7 @@ module ferronic_core
   };
 
   // ---------------------------------------------------------------- idleness
-  assign drained    = rx_idle && tx_idle && virtio_idle && ep_quiet;
+  assign drained    = rx_idle && tx_drained && virtio_drained && ep_drained;
   assign idle_o     = (rx_idle || rx_stalled) && tx_idle && virtio_idle && ep_quiet && reset_idle;
   assign deadline_o = timeout_armed ? time_q + {32'd0, timeout_left} : '1;
 

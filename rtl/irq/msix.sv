@@ -2,6 +2,9 @@
 //
 // MSI-X table and pending bits, and the messages. Table at BAR0 0x4000, pending bits at 0x5000.
 //
+// A message that waits for the posted channel when its vector or the function is masked, or bus
+// mastering ends, is taken back and its vector pends.
+//
 // An interrupt that may not be sent now (vector or function masked, or no bus mastering) sets the
 // pending bit of its vector, and is sent once when that ends. While MSI-X is off, interrupts are
 // dropped and pending bits cleared. A vector that does not exist is accepted and ignored.
@@ -88,7 +91,8 @@ module msix
     StReg,              // table word is being read
     StRegDone,
     StCtrl,             // control word of vec_q is being read
-    StLow, StHigh, StData, StEmit
+    StLow, StHigh, StData, StEmit,
+    StRecall            // the message is taken back: vec_q pends
   } state_e;
   state_e          state_q;
   vec_t            vec_q;
@@ -97,8 +101,12 @@ module msix
   logic            rescan_q;     // search again: something may have been unmasked
   logic            any_q;        // some pending bit may be set
   logic            from_scan_q;  // vec_q was pending
+  logic            enable_q;
   logic            open_q;       // enabled, not masked, bus master: seen last cycle
   logic            msg_valid_q;
+  vec_t            msg_vec_q;
+  logic            recall_q;     // the vector of the message was masked
+  logic            off_q;        // MSI-X was turned off: forget what pends
   logic            wipe_q;       // the walk masks the vectors too
   logic [31:0]     high_q, data_q;
   logic [31:2]     low_q;
@@ -114,8 +122,10 @@ module msix
   wire reg_in_pba   = is_pba && (32'(reg_word) < PbaWords);
 
   // Priorities when idle: registers, then a new interrupt, then the search.
-  wire take_reg  = (state_q == StIdle) && reg_new;
-  wire can_irq   = (state_q == StIdle) && !reg_new && !msg_valid_q;
+  wire recall    = (state_q == StIdle) && msg_valid_q && !msg_ready_i && (!open || recall_q);
+  wire forget    = (state_q == StIdle) && off_q && !msg_valid_q;
+  wire take_reg  = (state_q == StIdle) && reg_new && !recall && !forget;
+  wire can_irq   = (state_q == StIdle) && !reg_new && !msg_valid_q && !forget;
   assign irq_ready_o = can_irq;
   wire take_irq  = can_irq && irq_i.valid;
   wire irq_real  = take_irq && irq_known && enable_i && !halt_i;
@@ -159,13 +169,13 @@ module msix
 
   wire masked   = tab_rdata[0] || !open;
   wire go       = (state_q == StCtrl) && !masked;
-  wire set_pend = (state_q == StCtrl) && masked && !from_scan_q;
+  wire set_pend = ((state_q == StCtrl) && masked && !from_scan_q) || (state_q == StRecall);
   wire clr_pend = go && from_scan_q;
 
   if (PbaWords > 1) begin : g_pba_addr
     always_comb begin
       if (state_q == StClear)     pba_addr = walk_q[PbaW-1:0];
-      else if (state_q == StCtrl) pba_addr = vec_q[VecW-1:5];
+      else if (state_q == StCtrl || state_q == StRecall) pba_addr = vec_q[VecW-1:5];
       else if (take_scan)         pba_addr = scan_vec[VecW-1:5];
       else                        pba_addr = reg_word[PbaW-1:0];
     end
@@ -190,6 +200,10 @@ module msix
       from_scan_q <= 1'b0;
       open_q      <= 1'b0;
       msg_valid_q <= 1'b0;
+      msg_vec_q   <= '0;
+      recall_q    <= 1'b0;
+      off_q       <= 1'b0;
+      enable_q    <= 1'b0;
       wipe_q      <= 1'b1;
       reg_rsp_o   <= '0;
       ev_irq_o    <= 1'b0;
@@ -211,7 +225,15 @@ module msix
           end
         end
         StIdle: begin
-          if (take_reg) begin
+          if (recall) begin
+            msg_valid_q <= 1'b0;
+            vec_q       <= msg_vec_q;
+            state_q     <= enable_i ? StRecall : StIdle;
+          end else if (forget) begin
+            off_q   <= 1'b0;
+            walk_q  <= '0;
+            state_q <= StClear;
+          end else if (take_reg) begin
             state_q <= StReg;
           end else if (take_irq) begin
             vec_q       <= irq_i.vector[VecW-1:0];
@@ -239,6 +261,11 @@ module msix
         StHigh:  state_q <= StData;
         StData:  state_q <= StEmit;
         StEmit:  state_q <= StIdle;
+        StRecall: begin
+          state_q  <= StIdle;
+          any_q    <= 1'b1;
+          rescan_q <= 1'b1;
+        end
         default: state_q <= StIdle;
       endcase
 
@@ -247,7 +274,17 @@ module msix
         reg_rsp_o.rdata <= reg_in_table ? tab_rdata : reg_in_pba ? pba_rdata : '0;
         if (reg_req_i.write && reg_in_table && reg_word[1:0] == 2'd3) rescan_q <= 1'b1;
       end
-      if (state_q == StEmit) msg_valid_q <= 1'b1;
+      if (state_q == StReg && reg_req_i.write && reg_in_table && reg_req_i.be[0] &&
+          reg_word[1:0] == 2'd3 && reg_word[VecW+1:2] == msg_vec_q) begin
+        recall_q <= reg_req_i.wdata[0];
+      end
+      if (state_q == StEmit) begin
+        msg_valid_q <= 1'b1;
+        msg_vec_q   <= vec_q;
+        recall_q    <= 1'b0;
+      end
+      enable_q <= enable_i;
+      if (enable_q && !enable_i) off_q <= 1'b1;
 
       // An access in progress is begun again after the walk.
       if (fn_rst_i || clear_i) begin
@@ -270,8 +307,8 @@ module msix
   assign msg_valid_o = msg_valid_q;
   assign msg_addr_o  = {high_q, low_q};
   assign msg_data_o  = data_q;
-  assign idle_o      = (state_q == StIdle) && !msg_valid_q && !scan_q && !rescan_q;
+  assign idle_o      = (state_q == StIdle) && !msg_valid_q && !scan_q && !rescan_q && !off_q;
 
-  `FERRONIC_ASSERT_STABLE(MsgStable, msg_valid_o, msg_ready_i || fn_rst_i || clear_i,
+  `FERRONIC_ASSERT_STABLE(MsgStable, msg_valid_o, msg_ready_i || fn_rst_i || clear_i || recall,
     ({msg_addr_o, msg_data_o}), clk_i, rst_ni)
 endmodule

@@ -14,7 +14,8 @@ module fn_reset
   import ferronic_pkg::*;
   import vq_pkg::*;
 #(
-  parameter int unsigned NumQueues = 8
+  parameter int unsigned NumQueues = 8,
+  localparam int unsigned QW = $clog2(NumQueues)
 ) (
   input  logic      clk_i,
   input  logic      rst_ni,
@@ -29,8 +30,9 @@ module fn_reset
   output logic      halt_o,
   output logic      pause_o,
   output logic      fn_rst_o,
-  output logic      busy_o,         // memory requests of the host wait
-  output logic      queue_busy_o,
+  output logic      busy_o,         // writes of the host are void
+  input  qid_t      select_q_i,
+  output logic      queue_busy_o,   // the selected queue's reset is not done
   output vq_clear_t clear_o,
   output logic [1:0] clear_area_o,
   output logic      idle_o
@@ -40,8 +42,10 @@ module fn_reset
   localparam logic [3:0] Settle = 4'd15;
 
   st_e             st_q;
-  logic            want_reset_q, want_queue_q;
+  logic            want_reset_q;
   qid_t            queue_q;
+  // Queue resets asked for, one bit a queue, found by a search that goes round.
+  logic [NumQueues-1:0] asked_q;
   logic [3:0]      quiet_q;
   logic [QidW+1:0] at_q;
   wire all = (at_q == (QidW+2)'(4 * NumQueues - 1));
@@ -50,16 +54,13 @@ module fn_reset
     if (!rst_ni) begin
       st_q         <= StPowerUp;
       want_reset_q <= 1'b0;
-      want_queue_q <= 1'b0;
+      asked_q      <= '0;
       queue_q      <= '0;
       quiet_q      <= '0;
       at_q         <= '0;
     end else begin
       if (reset_i || flr_i || d3_exit_i) want_reset_q <= 1'b1;
-      if (queue_reset_i && !want_queue_q) begin
-        want_queue_q <= 1'b1;
-        queue_q      <= queue_reset_q_i;
-      end
+      if (queue_reset_i) asked_q[queue_reset_q_i[QW-1:0]] <= 1'b1;
       unique case (st_q)
         StPowerUp, StClear: begin
           at_q <= at_q + 1'b1;
@@ -67,13 +68,14 @@ module fn_reset
             st_q         <= StRun;
             at_q         <= '0;
             want_reset_q <= reset_i || flr_i || d3_exit_i;
-            want_queue_q <= 1'b0;
+            asked_q      <= '0;
           end
         end
         StRun: begin
           quiet_q <= '0;
           if (want_reset_q) st_q <= StHalt;
-          else if (want_queue_q) st_q <= StPause;
+          else if (asked_q[queue_q[QW-1:0]]) st_q <= StPause;
+          else queue_q <= (queue_q == qid_t'(NumQueues - 1)) ? '0 : queue_q + 1'b1;
         end
         StHalt: begin
           quiet_q <= dma_idle_i ? quiet_q + 4'd1 : '0;
@@ -91,7 +93,7 @@ module fn_reset
           if (at_q[1:0] == 2'd3) begin
             st_q         <= StRun;
             at_q         <= '0;
-            want_queue_q <= 1'b0;
+            asked_q[queue_q[QW-1:0]] <= 1'b0;
           end
         end
         default: st_q <= StRun;
@@ -103,9 +105,12 @@ module fn_reset
   assign pause_o      = (st_q == StPause) || (st_q == StClearQueue);
   assign fn_rst_o     = (st_q == StClear) || (st_q == StPowerUp);
   assign busy_o       = want_reset_q || fn_rst_o || (st_q == StHalt);
-  assign queue_busy_o = want_queue_q;
+  assign queue_busy_o = asked_q[select_q_i[QW-1:0]];
   assign clear_o      = '{valid: fn_rst_o || (st_q == StClearQueue),
                           q: (st_q == StClearQueue) ? queue_q : at_q[QidW+1:2]};
   assign clear_area_o = at_q[1:0];
-  assign idle_o       = (st_q == StRun) && !want_reset_q && !want_queue_q;
+  assign idle_o       = (st_q == StRun) && !want_reset_q && (asked_q == '0);
+
+  logic unused;
+  assign unused = ^{select_q_i, queue_reset_q_i};
 endmodule

@@ -72,6 +72,7 @@ module pcie_endpoint
   // Simulation time: `quiet_o` when nothing here will move by itself but the completion timeout,
   // which, if `timeout_armed_o`, is `timeout_left_o` cycles away. `skip_i` shortens it.
   output logic             quiet_o,
+  output logic             drained_o,       // no DMA under way; register accesses do not count
   output logic             timeout_armed_o,
   output logic [31:0]      timeout_left_o,
   input  logic [63:0]      skip_i,
@@ -127,7 +128,8 @@ module pcie_endpoint
   output logic             ev_poisoned_o,   // completion or request with poisoned data
   output logic             ev_timeout_o,    // read not answered in time
   output logic             ev_bad_req_o,    // request answered by UR/CA, or dropped if posted
-  output logic             ev_irq_o         // an MSI-X message was sent to the link
+  output logic             ev_irq_o,        // an MSI-X message was sent to the link
+  output logic             ev_swallowed_o   // a write was lost because bus mastering is off
 );
 
   localparam int unsigned Tags = (DataW >= 256) ? 64 : 32;
@@ -393,6 +395,10 @@ module pcie_endpoint
 
   // ---------------------------------------------------------------- state and events
   assign idle_o  = rd_idle && np_idle && wr_idle && arb_idle && !msg_valid && (halt_q || !halt_i);
+  // Bus mastering is off and somebody writes all the same: the write is lost.
+  assign ev_swallowed_o = !bus_master && !halt_i && (wr_cmd_valid_i || ctl_wr_valid_i);
+
+  assign drained_o = rd_idle && np_idle && wr_idle && arb_idle && msix_idle;
   assign quiet_o = rd_quiet && np_idle && wr_idle && arb_idle && tgt_idle && msix_idle;
 
   assign bus_master_o  = bus_master;

@@ -5,8 +5,9 @@
 // Everything else is answered UR, longer accesses of BAR0 CA; posted ones are dropped.
 //
 // A doorbell write takes six cycles with a register that answers in one. Completions leave through
-// a pcie_order of their own. While `fn_busy_i` is high memory requests wait; so do accesses through
-// the PCI-config window. No access leaves half done.
+// a pcie_order of their own. While `fn_busy_i` is high (a function reset) writes are void, but for
+// the MSI-X table; reads are served. No access leaves half done, and none waits for the link's
+// other direction.
 `include "ferronic_assert.svh"
 module pcie_target
   import ferronic_pkg::*;
@@ -117,6 +118,7 @@ module pcie_target
   wire         two_dw   = (dw0.dw_len == 10'd2);
   wire         poisoned = dw0.ep && has_data;
   wire         bar_hit  = mem_enable_i && (mem_addr[63:16] == bar_i);
+  wire         in_msix  = (mem_addr[15:13] == 3'b010);
   wire         in_bar   = (dw0.dw_len == 10'd1) || (two_dw && mem_addr[15:2] != '1);
 
   act_e act;
@@ -196,12 +198,16 @@ module pcie_target
             ActCfg: begin
               if (!win_hit_i || !win_valid_i) begin
                 state_q <= StCpl;
-              end else if (!fn_busy_i) begin
+              end else if (fn_busy_i && has_data) begin
+                state_q <= StCpl;
+              end else begin
                 win_q   <= 1'b1;
                 state_q <= StReg;
               end
             end
-            ActMem: if (!fn_busy_i) state_q <= StReg;
+            // A posted write must be taken whatever the card is waiting for: during a reset
+            // it is void, but for the MSI-X table, which has nothing to do with the reset.
+            ActMem: state_q <= (fn_busy_i && is_mwr && !in_msix) ? StIdle : StReg;
             ActUr, ActCa: state_q <= StCpl;
             default: state_q <= StIdle;
           endcase

@@ -165,6 +165,7 @@ module rx_writer
 
   // Waiting for buffers.
   logic [4:0]       retry_q;
+  logic             avail_q;   // buffers came since the walker was asked
   logic [WaitW-1:0] wait_q;
   logic             waiting_q, expired_q;
 
@@ -199,6 +200,7 @@ module rx_writer
       written_q <= 1'b0;
       other_q   <= 1'b0;
       retry_q   <= '0;
+      avail_q   <= 1'b0;
       wait_q    <= '0;
       waiting_q <= 1'b0;
       expired_q <= 1'b0;
@@ -209,6 +211,7 @@ module rx_writer
       written_q <= 1'b0;
       other_q   <= 1'b0;
       retry_q   <= '0;
+      avail_q   <= 1'b0;
       wait_q    <= '0;
       waiting_q <= 1'b0;
       expired_q <= 1'b0;
@@ -217,6 +220,7 @@ module rx_writer
         wait_q    <= wait_q + 1'b1;
         expired_q <= wait_q == WaitW'(RxWaitCycles - 1);
       end
+      avail_q <= buf_avail_i || (avail_q && !(state_q == StReq && buf_req_ready_i));
       unique case (state_q)
         StReq: if (buf_req_ready_i) state_q <= StSeg;
         StSeg: if (seg_valid_i) state_q <= StDec;
@@ -265,7 +269,7 @@ module rx_writer
         StWait: begin
           first_q <= 1'b1;
           retry_q <= retry_q + 1'b1;
-          if (!pause_i && (buf_avail_i || retry_q == '1)) state_q <= StReq;
+          if (!pause_i && (buf_avail_i || avail_q || retry_q == '1)) state_q <= StReq;
         end
         default: ; // StIdle, StDrop: below
       endcase
@@ -421,7 +425,7 @@ module rx_writer
   wire quiet = !tok_valid && (out_q == '0) && !event_valid_q && !drop_nobuf_o && !drop_other_o;
   assign idle_o = quiet && ((state_q == StIdle) || (state_q == StWait && pause_i)) &&
                   (pause_i || (!pre_valid_q && !frame_valid_i)) && !drain_q;
-  assign stalled_o = quiet && (state_q == StWait) && lossless_i;
+  assign stalled_o = quiet && (state_q == StWait) && lossless_i && !avail_q;
 
   // Only what a frame can be long, and the fraction of the scaled hash.
   logic unused;

@@ -27,6 +27,7 @@ module tx_path
   input  logic              fn_rst_i,
   input  logic              pause_i,
   output logic              idle_o,          // nothing in flight, and no queue waits unless paused
+  output logic              drained_o,       // likewise, but frames may wait for the wire
 
   // Work: a pulse when a queue became non-empty, and a combinational look-up.
   input  logic              work_valid_i,
@@ -175,5 +176,6 @@ module tx_path
     .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_abort_o, .tx_bytes_o, .tx_data_o
   );
 
-  assign idle_o = reader_idle && complete_idle && out_idle && (pause_i || sched_idle);
+  assign drained_o = reader_idle && complete_idle && (pause_i || sched_idle);
+  assign idle_o    = drained_o && out_idle;
 endmodule

@@ -7,8 +7,8 @@
 // as a bad choice, so that FEATURES_OK is refused.
 //
 // Invariants: features are fixed once FEATURES_OK is set; queues are enabled only after that; what
-// is enabled cannot be changed except by a reset. A write of 0 to the status asks for a reset; the
-// register bus then waits until it is done, so the read that follows tells the truth.
+// is enabled cannot be changed except by a reset. A write of 0 to the status asks for a reset;
+// the status reads 0 when it is done.
 module virtio_common
   import ferronic_pkg::*;
   import vq_pkg::*;
@@ -42,7 +42,9 @@ module virtio_common
   output logic        reset_o,          // pulse: device reset asked for
   output logic        queue_reset_o,    // pulse: reset of queue_reset_q_o
   output qid_t        queue_reset_q_o,
-  input  logic        queue_reset_busy_i,
+  input  logic        busy_i,           // the device is being reset
+  output qid_t        select_q_o,
+  input  logic        queue_reset_busy_i, // of the selected queue
 
   output logic        driver_ok_o,
   output logic        needs_reset_o,
@@ -93,7 +95,8 @@ module virtio_common
     .clk_i, .we_i(cfg_o.we_vector), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(cfg_o.vector),
     .raddr_i(sq), .rdata_o(vector_rd));
 
-  wire        go    = req_i.valid && !ack_q;
+  // While queues are being cleared their registers cannot be written.
+  wire        go    = req_i.valid && !ack_q && !clear_i.valid;
   wire        wr    = go && req_i.write;
   wire [5:0]  dw    = req_i.addr[7:2];
   wire        in_range = (req_i.addr[11:8] == '0);
@@ -121,7 +124,8 @@ module virtio_common
       6'd3: rdata = (drv_select_q == 32'd0) ? driver_q[31:0] :
                     (drv_select_q == 32'd1) ? driver_q[63:32] : '0;
       6'd4: rdata = {16'(NumQueues), cfg_vector_q};
-      6'd5: rdata = {select_q, generation_q, status_q};
+      // Not 0 before a reset is through with all DMA.
+      6'd5: rdata = {select_q, generation_q, status_q | {7'd0, busy_i}};
       6'd6: rdata = {sel_ok ? vector_rd : NoVector,
                      sel_ok ? {5'd0, mask_rd} + 16'd1 : 16'd0};
       6'd7: rdata = {select_q, 15'd0, sel_ok && enable_rd};
@@ -148,6 +152,7 @@ module virtio_common
   assign queue_reset_o   = wr && sel_ok && in_range && dw == 6'd14 && be[2] && wd[16] &&
                            driver_q[FRingReset] && features_ok;
   assign queue_reset_q_o = sq7;
+  assign select_q_o      = sq7;
   assign reset_o         = new_status && wd[7:0] == '0;
 
   wire [15:0] strap_m1 = strap_i.queue_size - 16'd1;
@@ -169,7 +174,18 @@ module virtio_common
   assign table_we_hi_o  = (area_w && dw[0]) || clear_i.valid;
   assign table_w_area_o = clear_i.valid ? vq_area_e'(clear_area_i) : table_area_o;
   assign table_w_q_o    = clear_i.valid ? clear_i.q : sq7;
-  assign table_wdata_o  = clear_i.valid ? '0 : wd;
+  // Alignments that the areas of a split virtqueue have by the specification.
+  logic [31:0] aligned;
+  always_comb begin
+    aligned = wd;
+    unique case (dw)
+      6'd8:    aligned[3:0] = '0;
+      6'd10:   aligned[0]   = '0;
+      6'd12:   aligned[1:0] = '0;
+      default: ;
+    endcase
+  end
+  assign table_wdata_o  = clear_i.valid ? '0 : aligned;
 
   wire subset = (foreign_q == '0) && driver_q[FVersion1];
 

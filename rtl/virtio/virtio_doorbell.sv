@@ -5,15 +5,22 @@
 // notifications"). When the driver sets DRIVER_OK, every queue is looked at once, so buffers posted
 // earlier are seen.
 //
-// Doorbells wait in a FIFO; a full one holds the register bus, none is lost. Latency two cycles.
+// Each queue has one place for a doorbell that waits: the newest index replaces an older one, and
+// "look" is not forgotten. So a doorbell is always taken at once and never depends on the card's
+// own reads (PCIe base specification, "Transaction Ordering": posted requests must be accepted).
+// Latency two cycles.
+`include "ferronic_assert.svh"
 module virtio_doorbell
   import ferronic_pkg::*;
+  import vq_pkg::*;
 #(
-  parameter int unsigned NumQueues = 8
+  parameter int unsigned NumQueues = 8,
+  localparam int unsigned QW = $clog2(NumQueues)
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
   input  logic        fn_rst_i,
+  input  vq_clear_t   clear_i,
   input  logic        notif_data_i,
   input  logic        driver_ok_i,
   input  reg_req_t    req_i,
@@ -24,22 +31,47 @@ module virtio_doorbell
   output logic        db_has_idx_o,
   output logic [15:0] db_idx_o
 );
-  localparam int unsigned W = QidW + 1 + 16;
-
-  logic            ack_q, ok_q, sweep_q, ready;
-  qid_t            sweep_at_q;
-  logic [4:0]      level;
-  wire  [9:0]      number = req_i.addr[11:2];
-  wire             known  = (number < 10'(NumQueues));
-  wire             ring   = req_i.valid && req_i.write && !ack_q && known && |req_i.be;
+  logic            ack_q, ok_q, sweep_q, list_ready;
+  qid_t            sweep_at_q, set_q;
+  logic [QW:0]     level;
+  wire  [9:0]      number  = req_i.addr[11:2];
+  wire             known   = (number < 10'(NumQueues));
+  wire             ring    = req_i.valid && req_i.write && !ack_q && known && |req_i.be &&
+                             !fn_rst_i;
   wire             has_idx = notif_data_i && (req_i.be == 4'hf);
 
-  prim_fifo #(.Width(W), .Depth(16)) u_fifo (
+  // A queue waits while its two toggles differ: one is turned by setting, the other by taking.
+  wire  pop   = db_valid_o && db_ready_i;
+  wire  set   = (sweep_q || ring) && !(pop && db_q_o == set_q);
+  logic set_t, clr_t, set_own, old_has;
+  wire  waits = set_t ^ clr_t;
+  wire  new_has = !sweep_q && has_idx && (!waits || old_has);
+  wire [QW-1:0] sq = set_q[QW-1:0];
+  wire [QW-1:0] pq = db_q_o[QW-1:0];
+  assign set_q = sweep_q ? sweep_at_q : qid_t'(number[QW-1:0]);
+
+  wire [QW-1:0] set_wq = fn_rst_i ? clear_i.q[QW-1:0] : sq;
+  wire [QW-1:0] clr_wq = fn_rst_i ? clear_i.q[QW-1:0] : pq;
+  wire          set_we = set || fn_rst_i;
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_set (
+    .clk_i, .we_i(set_we), .waddr_i(set_wq), .wdata_i(!clr_t && !fn_rst_i), .raddr_i(sq),
+    .rdata_o(set_t));
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_set_pop (
+    .clk_i, .we_i(set_we), .waddr_i(set_wq), .wdata_i(!clr_t && !fn_rst_i), .raddr_i(pq),
+    .rdata_o(set_own));
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_clr (
+    .clk_i, .we_i(pop || fn_rst_i), .waddr_i(clr_wq), .wdata_i(set_own && !fn_rst_i),
+    .raddr_i(sq), .rdata_o(clr_t));
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_has (
+    .clk_i, .we_i(set), .waddr_i(sq), .wdata_i(new_has), .raddr_i(sq), .rdata_o(old_has));
+  prim_lutram #(.Width(17), .Depth(NumQueues)) u_idx (
+    .clk_i, .we_i(set), .waddr_i(sq), .wdata_i({new_has, req_i.wdata[31:16]}), .raddr_i(pq),
+    .rdata_o({db_has_idx_o, db_idx_o}));
+
+  prim_fifo #(.Width(QidW), .Depth(NumQueues)) u_list (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),
-    .wr_valid_i(sweep_q || ring), .wr_ready_o(ready),
-    .wr_data_i(sweep_q ? {sweep_at_q, 17'd0} : {number[QidW-1:0], has_idx, req_i.wdata[31:16]}),
-    .rd_valid_o(db_valid_o), .rd_ready_i(db_ready_i),
-    .rd_data_o({db_q_o, db_has_idx_o, db_idx_o}), .level_o(level)
+    .wr_valid_i(set && !waits), .wr_ready_o(list_ready), .wr_data_i(set_q),
+    .rd_valid_o(db_valid_o), .rd_ready_i(db_ready_i), .rd_data_o(db_q_o), .level_o(level)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -49,7 +81,7 @@ module virtio_doorbell
       sweep_q    <= 1'b0;
       sweep_at_q <= '0;
     end else begin
-      ack_q <= req_i.valid && !ack_q && (!ring || (ready && !sweep_q));
+      ack_q <= req_i.valid && !ack_q && (!ring || (set && !sweep_q));
       ok_q  <= driver_ok_i;
       if (fn_rst_i) begin
         sweep_q    <= 1'b0;
@@ -57,7 +89,7 @@ module virtio_doorbell
       end else if (driver_ok_i && !ok_q) begin
         sweep_q    <= 1'b1;
         sweep_at_q <= '0;
-      end else if (sweep_q && ready) begin
+      end else if (sweep_q && set) begin
         sweep_at_q <= sweep_at_q + 1'b1;
         sweep_q    <= (sweep_at_q != qid_t'(NumQueues - 1));
       end
@@ -66,6 +98,8 @@ module virtio_doorbell
 
   assign rsp_o = '{ack: ack_q, rdata: '0};
 
+  `FERRONIC_ASSERT(ListFits, !(set && !waits) || list_ready, clk_i, rst_ni)
+
   logic unused;
-  assign unused = ^{level, req_i};
+  assign unused = ^{level, req_i, clear_i, db_q_o};
 endmodule

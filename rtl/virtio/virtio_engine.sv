@@ -25,15 +25,20 @@ module virtio_engine
   input  logic             rst_ni,
   input  logic             fn_rst_i,
   input  logic             pause_i,
+  input  logic             halt_i,
+  input  logic             busy_i,         // a function reset is going on
+  input  logic             swallowed_i,    // a write was lost: bus mastering is off
   input  vq_clear_t        clear_i,
   input  logic [1:0]       clear_area_i,
   input  strap_t           strap_i,
   input  logic [63:0]      time_i,
   output logic             idle_o,
+  output logic             drained_o,      // no buffer in flight; register accesses do not count
 
   output logic             reset_o,
   output logic             queue_reset_o,
   output qid_t             queue_reset_q_o,
+  output qid_t             select_q_o,
   input  logic             queue_reset_busy_i,
 
   input  reg_req_t         reg_req_i,
@@ -110,7 +115,9 @@ module virtio_engine
   // ---------------------------------------------------------------- errors
   logic err_avail, err_load, err_rx, err_tx, broken_q;
   qid_t err_avail_q, err_load_q, err_rx_q, err_tx_q;
-  wire  error = err_avail || err_load || err_rx || err_tx || tx_error_i;
+  // While the DMA engines are halted for a reset, reads fail as a matter of course.
+  wire  error = (err_avail || err_load || err_rx || err_tx || tx_error_i || swallowed_i) &&
+                !halt_i;
   // One pulse for the first error after a reset.
   wire  broken = error && !needs_reset && !broken_q && driver_ok;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -165,6 +172,8 @@ module virtio_engine
     .broken_i          (broken),
     .config_changed_i  (config_changed),
     .reset_o,
+    .busy_i,
+    .select_q_o        (select_q_o),
     .queue_reset_o, .queue_reset_q_o, .queue_reset_busy_i,
     .driver_ok_o       (driver_ok),
     .needs_reset_o     (needs_reset),
@@ -184,7 +193,7 @@ module virtio_engine
   qid_t        db_q;
   logic [15:0] db_idx;
   virtio_doorbell #(.NumQueues(NumQueues)) u_doorbell (
-    .clk_i, .rst_ni, .fn_rst_i,
+    .clk_i, .rst_ni, .fn_rst_i, .clear_i,
     .notif_data_i(notif_data),
     .driver_ok_i (driver_ok),
     .req_i       (slave_req[3]),
@@ -196,6 +205,15 @@ module virtio_engine
     .db_idx_o    (db_idx)
   );
 
+  // What a broken or unready device throws away is not counted: it may be a frame a cycle.
+  frame_event_t rx_counted, tx_counted;
+  always_comb begin
+    rx_counted       = rx_event_i;
+    tx_counted       = tx_event_i;
+    rx_counted.valid = rx_event_i.valid && !halt_i && (!rx_event_i.drop || run);
+    tx_counted.valid = tx_event_i.valid && !halt_i && (!tx_event_i.drop || run);
+  end
+
   logic window_idle;
   regs_window #(.DataW(DataW), .NumQueues(NumQueues)) u_window (
     .clk_i, .rst_ni, .fn_rst_i,
@@ -203,7 +221,8 @@ module virtio_engine
     .req_i         (slave_req[4]),
     .rsp_o         (slave_rsp[4]),
     .pairs_in_use_o,
-    .rx_event_i, .tx_event_i,
+    .rx_event_i    (rx_counted),
+    .tx_event_i    (tx_counted),
     .irq_event_i   (irq_event_o),
     .irq_q_i       (irq_event_q_o),
     .card_event_i,
@@ -312,7 +331,7 @@ module virtio_engine
   assign crx_ready    = credit_ready;
   assign ctx_ready    = credit_ready && !crx_valid;
 
-  logic        avail_idle, job_valid, job_ready, slot_free, ev_valid, ev_ready;
+  logic        avail_idle, avail_drained, job_valid, job_ready, slot_free, ev_valid, ev_ready;
   vq_job_t     job;
   vq_guess_t   job_guess;
   logic        guess_on;
@@ -326,6 +345,7 @@ module virtio_engine
     .run_i         (run),
     .pause_i,
     .idle_o        (avail_idle),
+    .drained_o     (avail_drained),
     .db_valid_i    (db_valid),
     .db_ready_o    (db_ready),
     .db_q_i        (db_q),
@@ -553,8 +573,9 @@ module virtio_engine
     .idle_o        (notify_idle)
   );
 
-  assign idle_o = avail_idle && load_idle && arb_idle && walk_rx_idle && walk_tx_idle &&
-                  used_idle && notify_idle && window_idle && !cfg_irq_q && !reg_req_i.valid;
+  assign drained_o = avail_drained && load_idle && arb_idle && walk_rx_idle && walk_tx_idle &&
+                     used_idle && notify_idle;
+  assign idle_o    = drained_o && avail_idle && window_idle && !cfg_irq_q && !reg_req_i.valid;
 
   // Which queue broke is seen in the waveform; software resets the whole device.
   logic unused;

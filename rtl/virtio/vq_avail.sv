@@ -32,6 +32,7 @@ module vq_avail
   input  logic         run_i,       // DRIVER_OK and nothing broken
   input  logic         pause_i,
   output logic         idle_o,
+  output logic         drained_o,   // nothing in flight; what comes during a pause is only noted
 
   // Doorbells; only those with NOTIFICATION_DATA tell the index.
   input  logic         db_valid_i,
@@ -84,7 +85,6 @@ module vq_avail
     logic        reading;   // a read of avail.idx is under way
     logic        ask;       // a doorbell came whose index is not known
     logic        armed;     // avail_event equals `seen`
-    logic        listed;    // the queue is in the work list
   } state_t;
 
   typedef enum logic [3:0] {
@@ -141,7 +141,7 @@ module vq_avail
     .rd_valid_o(list_valid), .rd_ready_i(list_pop), .rd_data_o(list_q), .level_o(list_level)
   );
 
-  logic   s_we;
+  logic   s_we, l_we, listed_rd, listed_q, listed_d;
   state_t s_wdata;
   prim_lutram #(.Width($bits(state_t)), .Depth(NumQueues)) u_state (
     .clk_i,
@@ -150,6 +150,15 @@ module vq_avail
     .wdata_i(clear_i.valid ? '0 : s_wdata),
     .raddr_i(q_q[QW-1:0]),
     .rdata_o(s_rd)
+  );
+  // In the work list? Outlives a reset of the queue alone, as its place in the list does.
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_listed (
+    .clk_i,
+    .we_i   (l_we || fn_rst_i),
+    .waddr_i(fn_rst_i ? clear_i.q[QW-1:0] : q_q[QW-1:0]),
+    .wdata_i(listed_d && !fn_rst_i),
+    .raddr_i(q_q[QW-1:0]),
+    .rdata_o(listed_rd)
   );
   prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
     .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
@@ -165,8 +174,9 @@ module vq_avail
   wire work_list = list_valid && !pause_i;
   wire pick      = (st_q == StPick) && !clear_i.valid;
   wire pick_idx  = pick && done_valid && idxq_valid;
-  wire pick_db   = pick && !pick_idx && db_valid_i && !pause_i;
-  wire pick_cred = pick && !pick_idx && !pick_db && credit_valid_i && !pause_i;
+  // Doorbells and credits are taken during a pause too, so that nobody waits for its end.
+  wire pick_db   = pick && !pick_idx && db_valid_i;
+  wire pick_cred = pick && !pick_idx && !pick_db && credit_valid_i;
   wire pick_list = pick && !pick_idx && !pick_db && !pick_cred && work_list;
 
   assign db_ready_o     = pick_db;
@@ -178,11 +188,12 @@ module vq_avail
   assign idxq_pop       = done_pop;
 
   // Update: a newer index?
-  wire [15:0] ahead      = idx_q - s_q.seen;
+  wire [15:0] behind     = s_q.seen - idx_q;
   wire [15:0] from_used  = idx_q - used_q;
   // A doorbell older than what a read has shown is nothing new.
-  wire        newer      = (ahead != '0) && !ahead[15] && en_q && run_i;
-  wire        too_far    = from_used > {4'd0, {1'b0, mask_q} + 12'd1};
+  wire [15:0] ring_size  = {4'd0, {1'b0, mask_q} + 12'd1};
+  wire        newer      = (behind > ring_size) && en_q && run_i;
+  wire        too_far    = from_used > ring_size;
 
   // Decide: how many entries can be read at once?
   wire [15:0] avail      = s_q.seen - s_q.fetched;
@@ -203,16 +214,27 @@ module vq_avail
   wire put_off = (space == '0) || (space < 9'd8 && {7'd0, space} < avail && held != '0);
   wire slot_ok = (slots_used_q != 4'(JobSlots)) && job_ready_i;
 
+  // The queue looked at was cleared meanwhile: what is known of it is void.
+  logic stale_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) stale_q <= 1'b0;
+    else if (st_q == StPick) stale_q <= 1'b0;
+    else if (clear_i.valid && clear_i.q == q_q) stale_q <= 1'b1;
+  end
+
   always_comb begin
     s_wdata = s_q;
     s_we    = 1'b0;
+    l_we    = 1'b0;
+    listed_d = listed_q;
     list_wr = 1'b0;
     idxq_wr = 1'b0;
     unique case (st_q)
       StStore: begin
-        s_we = 1'b1;
-        list_wr = relist_q && !s_q.listed;
-        s_wdata.listed = s_q.listed || relist_q;
+        s_we = !clear_i.valid && !stale_q;
+        l_we = !clear_i.valid || stale_q;
+        list_wr = s_we && relist_q && !listed_q;
+        listed_d = listed_q || list_wr;
       end
       StIndex: idxq_wr = rd_ready_i;
       default: ;
@@ -293,7 +315,7 @@ module vq_avail
         end
         StDecide: begin
           st_q <= StStore;
-          if (en_q && run_i) begin
+          if (en_q && run_i && !pause_i) begin
             if (avail != '0) begin
               if (!put_off && slot_ok) st_q <= StEntries;
             end else if (!s_q.reading && idxq_ready && s_q.ask) begin
@@ -307,7 +329,7 @@ module vq_avail
         StGuess: if (rd_ready_i) st_q <= StStore;
         StEvent: if (event_ready_i) st_q <= StIndex;
         StIndex: if (rd_ready_i) st_q <= StStore;
-        StStore: st_q <= StPick;
+        StStore: if (!clear_i.valid || stale_q) st_q <= StPick;
         default: st_q <= StPick;
       endcase
     end
@@ -340,6 +362,7 @@ module vq_avail
       StRamWait: idx_q <= done_addr1 ? ram_data_i[31:16] : ram_data_i[15:0];
       StLoad: begin
         s_q      <= s_rd;
+        listed_q <= listed_rd && (ev_q != EvList);
         commit_q <= commit_i;
         used_q   <= used_idx_i;
         mask_q   <= mask_rd;
@@ -347,7 +370,6 @@ module vq_avail
       end
       StUpdate: begin
         if (ev_q == EvIndex) s_q.reading <= 1'b0;
-        if (ev_q == EvList) s_q.listed <= 1'b0;
         if (ev_q == EvDoorbell && !new_idx_q && en_q) s_q.ask <= 1'b1;
         if (new_idx_q && newer && !too_far) begin
           s_q.seen  <= idx_q;
@@ -358,7 +380,9 @@ module vq_avail
         count_q <= c_count;
         first_q <= guess_first;
         guess_q <= guess_on_i && ({1'b0, guess_first} + {7'd0, c_count} <= {1'b0, mask_q} + 12'd1);
-        if (en_q && run_i) begin
+        if (pause_i) begin
+          relist_q <= en_q && run_i;
+        end else if (en_q && run_i) begin
           if (avail != '0) begin
             // What cannot start now is looked at again, or when room is reported.
             relist_q <= !put_off && (!slot_ok || avail != {11'd0, c_count});
@@ -385,8 +409,9 @@ module vq_avail
   end
 
   assign error_q_o = q_q;
-  assign idle_o = (st_q == StPick) && !idxq_valid && !(db_valid_i && !pause_i) &&
-                  !(credit_valid_i && !pause_i) && !work_list && (slots_used_q == '0);
+  assign drained_o = !idxq_valid && (slots_used_q == '0) &&
+                     !(st_q inside {StRam, StRamWait, StEntries, StGuess, StEvent, StIndex});
+  assign idle_o    = (st_q == StPick) && drained_o && !db_valid_i && !credit_valid_i && !work_list;
 
   `FERRONIC_ASSERT(DoneFits, !(done_i.valid && cookie.client == ClIdx) || done_wr_ready,
                    clk_i, rst_ni)

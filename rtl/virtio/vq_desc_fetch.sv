@@ -106,7 +106,7 @@ module vq_desc_fetch
     .level_o(done_level)
   );
 
-  // Guessed reads end in order too; one that failed counts as a wrong guess.
+  // Guessed reads end in order too.
   logic guess_valid, guess_pop, guess_err, guess_ready;
   logic [3:0] guess_level;
   prim_fifo #(.Width(1), .Depth(JobSlots)) u_guess_done (
@@ -167,8 +167,8 @@ module vq_desc_fetch
           else if (half[1:0] == 2'd3 && i_q + 5'd1 != job_q.count) st_q <= StWord;
         end
         StSend: if (rd_ready_i) st_q <= (all || bad_q) ? StLearn : StEntry;
-        StGuessWait: if (guess_valid) st_q <= bad_q ? StLoad :
-                                              (right_q && !guess_err) ? StLearn : StWord;
+        StGuessWait: if (guess_valid) st_q <= (bad_q || guess_err) ? StLoad :
+                                              right_q ? StLearn : StWord;
         StLearn: st_q <= StLoad;
         StLoad: if (load_ready_i) st_q <= StIdle;
         default: st_q <= StIdle;
@@ -208,8 +208,10 @@ module vq_desc_fetch
         end
       end
       StGuessWait: begin
+        // The descriptors lie in the table that the driver gave: not to be refused, guessed or not.
+        if (guess_valid && guess_err) bad_q <= 1'b1;
         // A wrong guess: from the start again, as the entries say.
-        if (guess_valid && !(right_q && !guess_err)) begin
+        if (guess_valid && !right_q) begin
           guess_q.guessed <= 1'b0;
           right_q         <= 1'b0;
           i_q             <= '0;

@@ -95,7 +95,8 @@ module vq_notify
     .level_o(dn_level));
 
   wire pick_done = (st_q == StPick) && dn_valid && fl_valid;
-  assign pub_ready_o = (st_q == StPick) && !pick_done && !clear_i.valid;
+  // Only with room for one more read: reads are taken back by this very machine.
+  assign pub_ready_o = (st_q == StPick) && !pick_done && !clear_i.valid && fl_ready;
   assign fl_pop      = (st_q == StRamWait) && ram_valid_i;
   assign ram_req_o   = (st_q == StRam);
   assign ram_addr_o  = {CtlEvent[11:6], rtag_q};

@@ -152,7 +152,8 @@ module vq_used
     .clk_i, .we_i(publish || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(pub_wd),
     .raddr_i(q_q[QW-1:0]), .rdata_o(pub_l));
   prim_lutram #(.Width(16), .Depth(NumQueues)) u_pub_look (
-    .clk_i, .we_i(publish || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(pub_wd),
+    // Before the driver can see it: from then on it may post as many more.
+    .clk_i, .we_i(st_q == StIndex || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(pub_wd),
     .raddr_i(look_q_i[QW-1:0]), .rdata_o(look_used_o));
   prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
     .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
@@ -167,7 +168,15 @@ module vq_used
     .wr_valid_i(list_wr), .wr_ready_o(list_ready), .wr_data_i(list_wq),
     .rd_valid_o(list_valid), .rd_ready_i(list_pop), .rd_data_o(list_q), .level_o(list_level));
   wire still_dirty = (app_l != wrt_l) || (tgt_l != pub_l);
-  assign list_wr  = (st_q == StFinish) ? still_dirty : (accept && clean);
+  // A queue being served lists itself again at the end, if need be.
+  logic serving_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) serving_q <= 1'b0;
+    else if (fn_rst_i || st_q == StFinish) serving_q <= 1'b0;
+    else if (list_pop) serving_q <= 1'b1;
+  end
+  wire served = serving_q && (in.q == q_q);
+  assign list_wr  = (st_q == StFinish) ? still_dirty : (accept && clean && !served);
   assign list_wq  = (st_q == StFinish) ? q_q : in.q;
   assign list_pop = (st_q == StPick) && !event_valid_i && list_valid;
 

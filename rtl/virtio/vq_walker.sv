@@ -206,10 +206,12 @@ module vq_walker
   // The descriptor at hand, checked.
   wire bad_dir      = (d_q.write != IsRx) && !d_q.indirect;
   wire bad_indirect = d_q.indirect && (!indirect_i || in_table_q || d_q.next_valid ||
-                      d_q.len[3:0] != '0 || d_q.len[31:20] != '0 ||
+                      d_q.addr[1:0] != '0 || d_q.len[3:0] != '0 || d_q.len[31:20] != '0 ||
                       d_q.len[19:4] > {4'd0, {1'b0, mask} + 12'd1});
   wire bad_count    = (count_q > {1'b0, mask});
-  wire bad          = (d_q.len == '0) || bad_dir || bad_indirect || bad_count;
+  // The last 4 GiB of the address space are nobody's memory: no buffer can wrap around it.
+  wire bad_addr     = &d_q.addr[63:32];
+  wire bad          = (d_q.len == '0) || bad_addr || bad_dir || bad_indirect || bad_count;
 
   assign rd_valid_o = (st_q == StFetch);
   always_comb begin

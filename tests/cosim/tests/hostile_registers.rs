@@ -76,7 +76,7 @@ fn storm(data_w: u32, seed: u64, accesses: u64) {
     println!("{data_w} bits, seed {seed}, {accesses} accesses");
     let raw = Raw::new(SimConfig {
         data_w,
-        idle_skip: false,
+        idle_skip: true,
         ..SimConfig::adversarial(seed)
     });
     raw.function.sim().root.memory.guard_enable();

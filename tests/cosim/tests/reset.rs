@@ -80,7 +80,11 @@ fn fresh(seed: u64) -> (SimFunction, WireQueue) {
 
 /// Two seeds in CI, many at night.
 fn seeds(first: u64) -> impl Iterator<Item = u64> {
-    let count = if ferronic_cosim_tests::nightly() { 40 } else { 2 };
+    let count = if ferronic_cosim_tests::nightly() {
+        40
+    } else {
+        2
+    };
     (0..count).map(move |n| first + 101 * n)
 }
 

@@ -11,6 +11,6 @@ fn one_frame_each_way_is_byte_identical() {
     let got = card.receive_count(1);
     assert_eq!(got[0].data, frame);
     assert_eq!(got[0].header.num_buffers.get(), 1);
-    card.send(&[frame.clone()]);
+    card.send(std::slice::from_ref(&frame));
     assert_eq!(card.wire.take().unwrap().data, frame);
 }
