@@ -147,7 +147,8 @@ module ferronic_core
   reg_req_t         reg_req;
   reg_rsp_t         reg_rsp;
   irq_req_t         irq;
-  logic             irq_ready, msix_enable, ep_quiet, ep_drained, ev_swallowed, timeout_armed, bus_master;
+  logic             irq_ready, msix_enable, ep_quiet, ep_drained, ev_swallowed;
+  logic             timeout_armed, bus_master;
   logic [31:0]      timeout_left;
   logic             ev_unexpected, ev_cpl_err, ev_poisoned, ev_timeout, ev_bad_req, ev_irq;
 

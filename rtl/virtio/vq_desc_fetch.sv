@@ -4,8 +4,8 @@
 // numbers share one read. Jobs are worked on in order; up to JobSlots are in flight between here,
 // the DMA reader and vq_desc_load. One entry a cycle once the entries have arrived.
 //
-// Guessing: a driver that uses descriptors in turn names descriptor (entry + shift) in each entry of
-// its ring. While that has been so for a queue, vq_avail reads those descriptors together with the
+// Guessing: a driver that uses descriptors in turn names descriptor (entry + shift) in each
+// entry of its ring. While that has been so for a queue, vq_avail reads those descriptors together with the
 // entries; if the guess was right nothing is left to read. If not, the guess is thrown away once
 // it has arrived, the descriptors are read as named, and the queue is not guessed until a whole run
 // was in turn again.
@@ -154,7 +154,10 @@ module vq_desc_fetch
     else if (fn_rst_i) st_q <= StIdle;
     else begin
       unique case (st_q)
-        StIdle: if (job_pop) st_q <= done_err ? (guess_head.guessed ? StGuessWait : StLoad) : StWord;
+        StIdle: begin
+          if (job_pop && !done_err) st_q <= StWord;
+          else if (job_pop) st_q <= guess_head.guessed ? StGuessWait : StLoad;
+        end
         StWord: if (ram_gnt_i) st_q <= StWordWait;
         StWordWait: if (ram_valid_i) st_q <= StEntry;
         StEntry: begin
@@ -234,5 +237,6 @@ module vq_desc_fetch
   `FERRONIC_ASSERT_STABLE(RdStable, rd_valid_o, rd_ready_i || fn_rst_i, rd_o, clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{clear_i.q, look_q_i, guess_level, job_level, done_level, cookie.tag, cfg_i, half[5], job_q.q, first_q[4]};
+  assign unused = ^{clear_i.q, look_q_i, guess_level, job_level, done_level, cookie.tag, cfg_i,
+                    half[5], job_q.q, first_q[4]};
 endmodule

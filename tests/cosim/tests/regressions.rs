@@ -1,3 +1,5 @@
+//! Faults of the RTL that hostile tests or review found, each as its smallest case.
+
 use ferronic_cosim_tests::raw_driver::{Raw, RawQueue, WRITE};
 use ferronic_sim::SimConfig;
 use ferronic_sim::root_complex::{CreditLimit, CreditType};
@@ -5,7 +7,7 @@ use ferronic_spec::pci::bar0;
 use ferronic_spec::transport::NO_VECTOR;
 use ferronic_spec::{Features, window};
 
-/// F1. ferronic_window.rdl: counters read 0 after reset; they read random bits before a SNAPSHOT.
+/// ferronic_window.rdl: counters read 0 after reset; they read random bits before a SNAPSHOT.
 #[test]
 fn window_counters_read_zero_before_the_first_snapshot() {
     let raw = Raw::new(SimConfig::default());
@@ -16,7 +18,7 @@ fn window_counters_read_zero_before_the_first_snapshot() {
     }
 }
 
-/// F2. With idle skipping the card says idle although a buffer is there for the waiting frame.
+/// With idle skipping the card says idle although a buffer is there for the waiting frame.
 #[test]
 fn frame_that_waits_for_a_buffer_gets_it_with_idle_skipping() {
     for seed in 0..4 {
@@ -78,7 +80,7 @@ fn buffers_posted_against_a_visible_used_index_are_no_error_while_reads_are_star
     }
 }
 
-/// F4. Bus mastering ends (command register, or D3hot) with transmit reads queued: their frames are
+/// Bus mastering ends (command register, or D3hot) with transmit reads queued: their frames are
 /// dropped faster than regs_window counts, and its assertion EventFits fails.
 #[test]
 fn bus_mastering_turned_off_with_transmission_under_way() {
@@ -107,7 +109,7 @@ fn bus_mastering_turned_off_with_transmission_under_way() {
     }
 }
 
-/// F5. Doorbells during a queue reset fill the FIFO, the held register access keeps the data path
+/// Doorbells during a queue reset fill the FIFO, the held register access keeps the data path
 /// from being "drained", and the reset of the queue never ends.
 #[test]
 fn doorbells_during_a_queue_reset_do_not_stop_it() {
