@@ -15,37 +15,48 @@ fn program(arguments: &[&str]) -> Command {
     command
 }
 
+/// A server that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error means that it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts `serve` and waits for the line that says that it is ready.
-fn serve(socket: &Path, more: &[&str]) -> Child {
+fn serve(socket: &Path, more: &[&str]) -> Running {
     let socket_text = socket.to_str().expect("UTF-8");
-    let mut child = program(&["serve", "--socket", socket_text])
+    let child = program(&["serve", "--socket", socket_text])
         .args(more)
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
+    let mut child = Running(child);
     let mut line = String::new();
-    let out = child.stdout.take().expect("standard output");
+    let out = child.0.stdout.take().expect("standard output");
     BufReader::new(out).read_line(&mut line).expect("a line");
     assert_eq!(line, format!("ready {socket_text}\n"));
     child
 }
 
-fn finish(mut child: Child) -> i32 {
+fn finish(mut child: Running) -> i32 {
     let start = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().expect("wait") {
+        if let Some(status) = child.0.try_wait().expect("wait") {
             return status.code().unwrap_or(-1);
         }
         if start.elapsed() > Duration::from_secs(60) {
-            child.kill().expect("kill");
             panic!("the program does not end");
         }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn signal(child: &Child, signal: rustix::process::Signal) {
-    let pid = rustix::process::Pid::from_child(child);
+fn signal(child: &Running, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(&child.0);
     rustix::process::kill_process(pid, signal).expect("signal");
 }
 
@@ -104,6 +115,78 @@ fn user_signal_writes_figures_and_goes_on() {
     let mut client = Client::connect(&socket);
     client.negotiate();
     signal(&child, rustix::process::Signal::INT);
+    assert_eq!(finish(child), 0);
+}
+
+fn figure(report: &serde_json::Value, name: &str) -> f64 {
+    let figures = report["figures"].as_array().expect("figures");
+    let found = figures.iter().find(|f| f["name"] == name);
+    found.and_then(|f| f["value"].as_f64()).expect("a number")
+}
+
+#[test]
+fn clock_stops_while_a_frame_waits_for_a_buffer() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (socket, json) = (dir.path().join("socket"), dir.path().join("f.json"));
+    // Received by nobody: what the card sends comes back until there is no buffer.
+    let more = [
+        "--wire",
+        "loopback",
+        "--json",
+        json.to_str().expect("UTF-8"),
+    ];
+    let child = serve(&socket, &more);
+    let name = format!("vfio-user:{}", socket.display());
+    let function = ferronic::backend::open(&name).expect("the server listens");
+    let config = ferronic::DeviceConfig {
+        rx_buffers: Some(8),
+        ..ferronic::DeviceConfig::default()
+    };
+    let (device, mut pairs) = ferronic::Device::open(function, config).expect("opens");
+    for n in 0..100 {
+        let _ = pairs[0].tx.push(&[n; 1000]).expect("a sound frame");
+    }
+    pairs[0].tx.flush().expect("the card takes it");
+    let cycles = || {
+        let _ = std::fs::remove_file(&json);
+        signal(&child, rustix::process::Signal::USR1);
+        let start = Instant::now();
+        while !json.exists() {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let report = figures(&json);
+        (
+            figure(&report, "evaluated_cycles"),
+            figure(&report, "frames"),
+        )
+    };
+    // A look wakes the server for a burst of at most 32 steps. A clock that runs makes thousands
+    // in the time between two looks.
+    let start = Instant::now();
+    let mut last = cycles();
+    loop {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = cycles();
+        if now.0 - last.0 <= 100.0 && now.1 > 0.0 {
+            break;
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{now:?} {last:?}"
+        );
+        last = now;
+    }
+    // It goes on as soon as there are buffers.
+    let mut got = 0;
+    let start = Instant::now();
+    while got < 100 {
+        got += pairs[0].rx.receive(64, |_| ()).expect("the card behaves");
+        assert!(start.elapsed() < Duration::from_secs(60), "{got} frames");
+    }
+    drop(pairs);
+    device.close().expect("the card resets");
+    signal(&child, rustix::process::Signal::TERM);
     assert_eq!(finish(child), 0);
 }
 
@@ -169,7 +252,7 @@ fn mistakes_are_explained() {
         let mut text = String::new();
         let mut pipe = child.stderr.take().expect("standard error");
         pipe.read_to_string(&mut text).expect("text");
-        assert_ne!(finish(child), 0);
+        assert_ne!(finish(Running(child)), 0);
         assert!(text.contains(part), "{arguments:?}: {text}");
     }
 }

@@ -18,6 +18,10 @@ use crate::wire::{NoWire, Wire, WirePort, WireStalls};
 /// Nanoseconds a cycle: 125 MHz.
 pub const NS_PER_CYCLE: u64 = 8;
 
+/// Clocked cycles without traffic after which the card only waits: more than every wait of the card
+/// that it does not announce as a deadline (12,500 cycles for a receive buffer).
+const QUIET_CYCLES: u64 = 16_384;
+
 /// Cycles that last `time`, rounded up.
 pub fn cycles_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(u128::from(NS_PER_CYCLE))).unwrap_or(u64::MAX)
@@ -114,6 +118,8 @@ pub struct Sim {
     function: Option<FunctionInfo>,
     driver_ready: bool,
     stats: SimStats,
+    /// `stats.evaluated` when something last moved on the link or the wire.
+    moved: u64,
     failed: Option<SimError>,
 }
 
@@ -151,6 +157,7 @@ impl Sim {
             function: None,
             driver_ready: false,
             stats: SimStats::default(),
+            moved: 0,
             failed: None,
         };
         sim.power_on()?;
@@ -242,6 +249,9 @@ impl Sim {
         if let Some(fault) = self.port.take_fault() {
             return Err(self.fail(SimError::Stream(fault)));
         }
+        if self.moves() {
+            self.moved = self.stats.evaluated;
+        }
         self.inputs.skip = skip;
         self.clock()?;
         self.stats.skipped += skip;
@@ -255,6 +265,13 @@ impl Sim {
             return Err(self.fail(error.into()));
         }
         Ok(())
+    }
+
+    /// True if something is offered on the link, or a beat passes on the wire, in this cycle.
+    fn moves(&self) -> bool {
+        let (o, i) = (&self.outputs, &self.inputs);
+        let link = o.pt.valid | o.np.valid | o.cc.valid | i.rq.valid | i.rc.valid;
+        link | o.tx.valid | i.rx.valid & o.rx_ready != 0
     }
 
     /// Nothing happens by itself before this time; the current time if something is going on.
@@ -273,6 +290,17 @@ impl Sim {
     /// True if nothing at all will happen without the host or the wire's descriptor.
     pub fn is_asleep(&self) -> bool {
         self.quiet_until() == u64::MAX
+    }
+
+    /// True if nothing will move without the host or the wire's descriptor: the card sleeps, or it
+    /// does nothing but look again and again for a buffer that a frame needs. What it looks at comes
+    /// to it over the link, so a server may stop the clock.
+    pub fn is_waiting(&self) -> bool {
+        let quiet = self.stats.evaluated - self.moved >= QUIET_CYCLES
+            && self.outputs.deadline == u64::MAX
+            && self.root.next_event().is_none()
+            && self.port.waits(self.now());
+        quiet || self.is_asleep()
     }
 
     /// One cycle, or all cycles up to the next event, but never beyond `limit`.

@@ -112,7 +112,7 @@ impl Server {
     /// Serves until `stop` says so, or with `once` until the first client is gone.
     pub fn run(&mut self, stop: &mut dyn Stop) -> Result<(), ServeError> {
         loop {
-            let asleep = self.client.is_none() || self.device.sim().is_asleep();
+            let asleep = self.client.is_none() || self.device.sim().is_waiting();
             let ready = self.wait(stop, asleep)?;
             if ready.stop && stop.stop(&mut self.device) {
                 return Ok(());

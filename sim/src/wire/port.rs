@@ -104,6 +104,12 @@ impl WirePort {
         Some(self.wire.next_event(now)?.max(self.rx_free))
     }
 
+    /// True if no beat will pass unless the card does something: no frame is known to come, or one is
+    /// shown and not taken.
+    pub fn waits(&self, now: u64) -> bool {
+        self.tx.is_empty() && (self.rx_shown || self.next_event(now).is_none())
+    }
+
     /// What the card did wrong on its transmit stream, once.
     pub fn take_fault(&mut self) -> Option<&'static str> {
         self.tx_fault.take()
