@@ -208,10 +208,11 @@ pub fn summed(own: &BTreeMap<String, Cells>) -> BTreeMap<String, Cells> {
 
 /// Where the cells of one flat netlist come from.
 ///
-/// Yosys names cells after whatever named thing is near, often in another block. But a register
-/// keeps its place in the sources, which is a module, and flattening leaves a net its names: that in
-/// the block which drives it, `u_a.x_o`, and those in the blocks which read it, `u_b.x_i`. What has
-/// neither lies inside an expression; such a cell belongs with the majority of the cells it feeds.
+/// Yosys names cells after whatever named thing is near, often in another block. But registers
+/// and adders keep their place in the sources, which is a module, and flattening leaves a net its
+/// names: that in the block which drives it, `u_a.x_o`, and those in the blocks which read it,
+/// `u_b.x_i`. What has neither lies inside an expression; such a cell belongs with the majority of
+/// the cells it feeds.
 pub struct Owners<'a> {
     hierarchy: &'a Hierarchy,
     names: BTreeMap<u64, &'a str>,
@@ -249,8 +250,7 @@ impl<'a> Owners<'a> {
             let kind = cell["type"].as_str().unwrap_or_default();
             owners.kinds.insert(name, kind);
             let source = cell["attributes"]["src"].as_str().unwrap_or_default();
-            let source = source.split('|').next().unwrap_or_default();
-            if kind == "TRELLIS_FF" && source.starts_with("rtl/") {
+            if let Some(source) = source.split('|').find(|part| part.starts_with("rtl/")) {
                 owners.sources.insert(name, source);
             }
             let mut outputs = Vec::new();
@@ -285,7 +285,7 @@ impl<'a> Owners<'a> {
                 Some(paths) if paths.len() == 1 => Some(paths[0]),
                 _ => None,
             };
-            let named = || Some(self.hierarchy.instance(self.signal(cell)?));
+            let named = || Some(driver(self.hierarchy, self.signal(cell)?));
             match only.or_else(named) {
                 Some(path) => {
                     self.paths.insert(cell, path);
@@ -319,7 +319,7 @@ impl<'a> Owners<'a> {
         most.map(|(path, _)| path)
     }
 
-    /// Where in the sources `cell` is, if it is a register.
+    /// Where in the sources `cell` is, if it kept that; look-up tables do not.
     pub fn source(&self, cell: &str) -> Option<&'a str> {
         self.sources.get(cell).copied()
     }
@@ -361,8 +361,12 @@ fn bits(list: &Value) -> impl Iterator<Item = u64> {
         .filter_map(Value::as_u64)
 }
 
-/// Whether Yosys made the name up: `state_q_TRELLIS_FF_Q_DI_LUT4_Z`.
+/// Whether Yosys made the name up: `state_q_TRELLIS_FF_Q_DI_LUT4_Z`, `u_ram.mem.0.0_DO`.
 fn made_up(name: &str) -> bool {
+    let (_, memory) = name.split_once(".mem.").unwrap_or_default();
+    if memory.contains('_') {
+        return true;
+    }
     let kinds = KNOWN.iter();
     let mut places = kinds.filter_map(|kind| name.find(kind).map(|at| (at, at + kind.len())));
     places.any(|(start, end)| {
@@ -370,10 +374,26 @@ fn made_up(name: &str) -> bool {
     })
 }
 
+/// The instance that drives the net `name`: an input is driven from around the block.
+fn driver<'a>(hierarchy: &Hierarchy, name: &'a str) -> &'a str {
+    let path = hierarchy.instance(name);
+    if name.ends_with("_i") {
+        hierarchy.instance(path.rsplit_once('.').map_or("", |(around, _)| around))
+    } else {
+        path
+    }
+}
+
 /// Names that tell the driver of a net come last: not an input's, deep in the hierarchy, a register.
-fn rank(hierarchy: &Hierarchy, name: &str) -> (bool, usize, bool) {
-    let depth = hierarchy.instance(name).split('.').count();
-    (!name.ends_with("_i"), depth, name.ends_with("_q"))
+/// Of inputs alone, that of the outermost block.
+fn rank(hierarchy: &Hierarchy, name: &str) -> (bool, isize, bool) {
+    let depth = hierarchy.instance(name).split('.').count() as isize;
+    let input = name.ends_with("_i");
+    (
+        !input,
+        if input { -depth } else { depth },
+        name.ends_with("_q"),
+    )
 }
 
 #[cfg(test)]

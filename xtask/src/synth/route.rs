@@ -102,10 +102,10 @@ impl Routed {
             let mut last = String::new();
             for step in path.iter().filter(|step| step["type"] == "routing") {
                 let through = place(&cell(step, "to"));
-                if through != last {
+                if through != last && through != "carry" {
                     out += &format!("  then {through}\n");
+                    last = through;
                 }
-                last = through;
             }
         }
         out += &format!("slowest ends of paths:\n{:>8}  {:<5} where", "ns", "port");
@@ -170,6 +170,10 @@ impl Routed {
 
 /// `virtio.used (vq_used): state_q` for a cell of the core.
 fn place(owners: &Owners<'_>, hierarchy: &Hierarchy, cell: &str) -> String {
+    if cell.starts_with('$') {
+        // A carry chain's own beginning or end.
+        return "carry".to_owned();
+    }
     let Some(inside) = cell.strip_prefix(INSTANCE) else {
         return format!("wrapper: {cell}");
     };
@@ -181,14 +185,18 @@ fn place(owners: &Owners<'_>, hierarchy: &Hierarchy, cell: &str) -> String {
     let path = owners.instance(name);
     let block = super::block_name(path);
     let module = hierarchy.module(path).unwrap_or("?");
-    match (owners.signal(name), owners.source(name)) {
-        (Some(signal), _) => {
-            let signal = signal.strip_prefix(path).unwrap_or(signal);
-            format!("{block} ({module}): {}", signal.trim_start_matches('.'))
-        }
-        (None, Some(source)) => format!("{block} ({module}): {source}"),
-        (None, None) => format!("{block} ({module})"),
+    let mut out = format!("{block} ({module})");
+    if let Some(signal) = owners.signal(name) {
+        let signal = signal.strip_prefix(path).unwrap_or(signal);
+        out += &format!(": {}", signal.trim_start_matches('.'));
     }
+    if let Some(source) = owners.source(name) {
+        // `rtl/a.sv:12.3-14.5`: the first line is enough.
+        let end = source.find(".sv:").map_or(0, |at| at + 4);
+        let line = source[end..].split('.').next().unwrap_or_default();
+        out += &format!(" [{}{line}]", &source[..end]);
+    }
+    out
 }
 
 #[cfg(test)]
