@@ -1,9 +1,10 @@
-//! Every capture through the whole card, both ways (issue line "byte-identical and in order").
+//! Every capture through the whole card, both ways, at each width that is built.
 
 use ferronic::DeviceConfig;
 use ferronic_cosim_tests::card::{Card, Received};
 use ferronic_cosim_tests::{Capture, captures, own_captures};
 use ferronic_sim::SimConfig;
+use ferronic_sim::model::{QUEUE_PAIRS, WIDTHS};
 
 /// Order is kept from end to end on one pair, and for each flow on several.
 fn assert_received(capture: &Capture, got: &[Received], pairs: u16, buffer_size: usize) {
@@ -49,7 +50,18 @@ fn assert_received(capture: &Capture, got: &[Received], pairs: u16, buffer_size:
     assert!(left.iter().all(Option::is_none));
 }
 
-fn through(capture: &Capture, sim: SimConfig, driver: DeviceConfig) {
+fn through(capture: &Capture, sim: &SimConfig, driver: &DeviceConfig) {
+    for &data_w in WIDTHS {
+        println!("{}: {data_w} bits, seed {:#x}", capture.name, sim.seed);
+        let sim = SimConfig {
+            data_w,
+            ..sim.clone()
+        };
+        through_once(capture, sim, driver.clone());
+    }
+}
+
+fn through_once(capture: &Capture, sim: SimConfig, driver: DeviceConfig) {
     let pairs = driver.queue_pairs;
     let buffer_size = driver.buffer_size;
     let mut card = Card::open(sim, driver);
@@ -79,7 +91,7 @@ fn through(capture: &Capture, sim: SimConfig, driver: DeviceConfig) {
 #[test]
 fn captures_pass_both_ways_byte_identical_and_in_order() {
     for capture in captures().unwrap() {
-        through(&capture, SimConfig::default(), DeviceConfig::default());
+        through(&capture, &SimConfig::default(), &DeviceConfig::default());
     }
 }
 
@@ -87,25 +99,24 @@ fn captures_pass_both_ways_byte_identical_and_in_order() {
 fn captures_pass_with_stalls_and_reordering() {
     for (at, capture) in captures().unwrap().iter().enumerate() {
         let seed = 0x5eed_0000 + at as u64;
-        println!("{}: seed {seed:#x}", capture.name);
         through(
             capture,
-            SimConfig::adversarial(seed),
-            DeviceConfig::default(),
+            &SimConfig::adversarial(seed),
+            &DeviceConfig::default(),
         );
     }
 }
 
 #[test]
-fn captures_pass_over_four_pairs() {
+fn captures_pass_over_all_pairs() {
     for (at, capture) in captures().unwrap().iter().enumerate() {
         let seed = 0x4000 + at as u64;
-        println!("{}: seed {seed:#x}", capture.name);
         let driver = DeviceConfig {
-            queue_pairs: 4,
+            queue_pairs: QUEUE_PAIRS,
+            ring_size: Some(if QUEUE_PAIRS > 16 { 64 } else { 256 }),
             ..DeviceConfig::default()
         };
-        through(capture, SimConfig::adversarial(seed), driver);
+        through(capture, &SimConfig::adversarial(seed), &driver);
     }
 }
 
@@ -120,8 +131,8 @@ fn captures_pass_with_receive_buffers_of_any_size_and_alignment() {
                 rx_buffers: (buffer_size > 4096).then_some(32),
                 ..DeviceConfig::default()
             };
-            println!("{}: buffers of {buffer_size}, seed {at}", capture.name);
-            through(&capture, SimConfig::adversarial(at as u64), driver);
+            println!("buffers of {buffer_size}");
+            through(&capture, &SimConfig::adversarial(at as u64), &driver);
         }
     }
 }
@@ -137,8 +148,8 @@ fn captures_pass_with_chained_and_indirect_buffers() {
                     buffer_size: 1600,
                     ..DeviceConfig::default()
                 };
-                println!("{}: {rx_chain} parts, indirect {indirect}", capture.name);
-                through(&capture, SimConfig::adversarial(7), driver);
+                println!("{rx_chain} parts, indirect {indirect}");
+                through(&capture, &SimConfig::adversarial(7), &driver);
             }
         }
     }

@@ -35,7 +35,10 @@ fn capabilities(raw: &Raw) -> Vec<(u16, u8)> {
     let mut list = Vec::new();
     let mut at = config(raw, 0x34, 1) as u16;
     while at != 0 {
-        assert!(at >= 0x40 && at % 4 == 0 && list.len() < 48, "at {at:#x}");
+        assert!(
+            at >= 0x40 && at.is_multiple_of(4) && list.len() < 48,
+            "at {at:#x}"
+        );
         list.push((at, config(raw, at, 1) as u8));
         at = config(raw, at + 1, 1) as u16;
     }
