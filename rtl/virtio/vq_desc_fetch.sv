@@ -4,11 +4,11 @@
 // numbers share one read. Jobs are worked on in order; up to JobSlots are in flight between here,
 // the DMA reader and vq_desc_load. One entry a cycle once the entries have arrived.
 //
-// Guessing: a driver that uses descriptors in turn names descriptor (entry + shift) in each
-// entry of its ring. While that has been so for a queue, vq_avail reads those descriptors together with the
-// entries; if the guess was right nothing is left to read. If not, the guess is thrown away once
-// it has arrived, the descriptors are read as named, and the queue is not guessed until a whole run
-// was in turn again.
+// Guessing: a driver that uses descriptors in turn names descriptor (entry + shift) in each entry
+// of its ring. While that has been so for a queue, vq_avail reads those descriptors together with
+// the entries; if the guess was right nothing is left to read. If not, the guess is thrown away
+// once it has arrived, the descriptors are read as named, and the queue is not guessed until a
+// whole run was in turn again.
 `include "ferronic_assert.svh"
 module vq_desc_fetch
   import ferronic_pkg::*;
