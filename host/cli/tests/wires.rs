@@ -1,0 +1,203 @@
+//! The command on cards whose wires lead to other programs.
+
+mod served;
+
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ferronic_sim::SimConfig;
+use ferronic_sim::wire::{PeerWire, StreamWire, TapWire, Wire};
+use served::{PATIENCE, Served, assert_same, frames, read_pcap, text, wait, write_pcap};
+
+#[test]
+fn frames_pass_between_two_cards_over_a_stream_in_both_directions() {
+    let dir = tempfile::tempdir().expect("directory");
+    let wire = format!("stream:{}", dir.path().join("wire").display());
+    // The first listens, the second connects.
+    let cards = [Served::start(&wire), Served::start(&wire)];
+    let all = frames(500);
+    let input = dir.path().join("in.pcap");
+    write_pcap(&input, &all);
+    for (from, to) in [(0, 1), (1, 0)] {
+        let (from, to) = (&cards[from], &cards[to]);
+        let output = to.file("out.pcap");
+        let count = all.len().to_string();
+        let drivers = to.watch.seen().drivers;
+        let capture = to.ferronic(&["capture", "--write", text(&output), "--count", &count]);
+        to.watch
+            .until("the capture begins", |seen| seen.drivers > drivers);
+        from.succeeds(&["send", "--read", text(&input)]);
+        assert!(wait(capture).success());
+        assert_same(&read_pcap(&output), &all, "what was captured");
+        assert_same(&from.watch.seen().sent, &all, "what was sent");
+    }
+}
+
+#[test]
+fn ping_is_answered_over_a_stream() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("wire");
+    let listener = UnixListener::bind(&path).expect("socket");
+    let served = Served::start(&format!("stream:{}", path.display()));
+    let (stream, _) = listener.accept().expect("the card connects");
+    let over = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&over);
+    // A peer with its own end of the stream, in no simulation.
+    let peer = std::thread::spawn(move || {
+        let mut stream = StreamWire::connected(stream).expect("stream");
+        let mut peer = PeerWire::new(None, Default::default());
+        let mut requests = 0;
+        while !ended.load(Ordering::Relaxed) {
+            stream.poll().expect("stream");
+            while let Some(frame) = stream.next_frame(0) {
+                requests += 1;
+                peer.sent(0, &frame.data, false);
+            }
+            while let Some(answer) = peer.next_frame(u64::MAX) {
+                stream.sent(0, &answer.data, false);
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        requests
+    });
+    served.succeeds(&["ping", "192.168.77.1", "--count", "5", "--interval-ms", "1"]);
+    over.store(true, Ordering::Relaxed);
+    assert!(peer.join().expect("no panic") >= 5);
+}
+
+/// Gives the interface an address and sets it up, in the network namespace of this thread.
+fn configure(name: &str, address: [u8; 4]) -> std::io::Result<()> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    let ioctl = |number: libc::c_ulong, fill: &dyn Fn(&mut libc::ifreq)| {
+        // SAFETY: all zeroes is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+            *to = *from as libc::c_char;
+        }
+        fill(&mut request);
+        // SAFETY: the descriptor is open; these calls read one ifreq.
+        let result = unsafe {
+            libc::ioctl(
+                std::os::fd::AsRawFd::as_raw_fd(&socket),
+                number as _,
+                &mut request,
+            )
+        };
+        if result < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(())
+    };
+    let inet = |bytes: [u8; 4]| {
+        let mut data = [0; 14];
+        data[2..6].copy_from_slice(&bytes);
+        libc::sockaddr {
+            sa_family: libc::AF_INET as libc::sa_family_t,
+            sa_data: data.map(|b| b as libc::c_char),
+        }
+    };
+    ioctl(libc::SIOCSIFADDR, &|r| {
+        r.ifr_ifru.ifru_addr = inet(address);
+    })?;
+    ioctl(libc::SIOCSIFNETMASK, &|r| {
+        r.ifr_ifru.ifru_netmask = inet([255, 255, 255, 0]);
+    })?;
+    ioctl(libc::SIOCSIFFLAGS, &|r| {
+        r.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    })
+}
+
+/// Makes a TAP interface in a network namespace of this thread's own.
+fn private_tap(name: &str) -> Result<TapWire, String> {
+    // SAFETY: changes only the namespace of the calling thread, which is the test's own.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(format!("no network namespace of our own: {error}"));
+    }
+    let tap = TapWire::open(name).map_err(|e| e.to_string())?;
+    configure(name, [192, 168, 77, 1]).map_err(|e| format!("setting {name} up: {e}"))?;
+    Ok(tap)
+}
+
+#[test]
+fn linux_answers_a_ping_and_datagrams_pass_over_a_tap_interface() {
+    std::thread::spawn(|| {
+        let tap = match private_tap("ferronic0") {
+            Ok(tap) => tap,
+            Err(why) => {
+                println!("skipped: {why}; this test takes root and /dev/net/tun");
+                return;
+            }
+        };
+        let served = Served::with_wire(SimConfig::default(), Box::new(tap));
+        // From the card: ARP and echo requests, answered by Linux.
+        served.succeeds(&["ping", "192.168.77.1", "--count", "5", "--interval-ms", "1"]);
+        assert!(served.watch.seen().sent.len() >= 6);
+
+        // From Linux: datagrams to everybody on the network, captured by the driver.
+        let output = served.file("out.pcap");
+        let drivers = served.watch.seen().drivers;
+        let capture = served.ferronic(&["capture", "--write", text(&output), "--count", "60"]);
+        served
+            .watch
+            .until("the capture begins", |seen| seen.drivers > drivers);
+        let socket = std::net::UdpSocket::bind("192.168.77.1:0").expect("socket");
+        socket.set_broadcast(true).expect("broadcast");
+        let datagram = |n: usize| -> Vec<u8> { (0..40 + n * 23).map(|i| (i + n) as u8).collect() };
+        for n in 0..60 {
+            let sent = socket.send_to(&datagram(n), "192.168.77.255:4791");
+            assert_eq!(sent.expect("sent"), 40 + n * 23);
+        }
+        assert!(wait(capture).success());
+        // Linux may have something of its own to say; datagrams keep their order.
+        let got: Vec<Vec<u8>> = read_pcap(&output)
+            .into_iter()
+            .filter(|f| f.len() > 42 && f[12..14] == [8, 0] && f[36..38] == 4791_u16.to_be_bytes())
+            .map(|f| f[42..].to_vec())
+            .collect();
+        assert!(got.len() >= 40, "{} of 60 datagrams", got.len());
+        let want: Vec<_> = (0..got.len()).map(datagram).collect();
+        assert_same(&got, &want, "datagrams");
+
+        // From the driver into Linux's socket.
+        let sink = std::net::UdpSocket::bind("192.168.77.1:4792").expect("socket");
+        sink.set_read_timeout(Some(PATIENCE)).expect("timeout");
+        let all: Vec<Vec<u8>> = (0..20).map(|n| udp(&datagram(n))).collect();
+        let input = served.file("udp.pcap");
+        write_pcap(&input, &all);
+        served.succeeds(&["send", "--read", text(&input)]);
+        for n in 0..20 {
+            let mut buffer = [0; 2048];
+            let got = sink.recv(&mut buffer).expect("a datagram");
+            assert_eq!(buffer[..got], datagram(n), "datagram {n}");
+        }
+    })
+    .join()
+    .expect("no panic");
+}
+
+/// A datagram, on Ethernet to everybody, from 192.168.77.2 to port 4792 of 192.168.77.1, without UDP checksum.
+fn udp(data: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0xfe, 1, 0, 0, 1, 8, 0]);
+    let mut ip = vec![0x45, 0];
+    ip.extend((28 + data.len() as u16).to_be_bytes());
+    ip.extend([
+        0, 0, 0x40, 0, 64, 17, 0, 0, 192, 168, 77, 2, 192, 168, 77, 1,
+    ]);
+    let sum: u32 = ip
+        .chunks(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(ip);
+    frame.extend(4791_u16.to_be_bytes());
+    frame.extend(4792_u16.to_be_bytes());
+    frame.extend((8 + data.len() as u16).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend(data);
+    frame
+}
