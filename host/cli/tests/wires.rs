@@ -201,3 +201,40 @@ fn udp(data: &[u8]) -> Vec<u8> {
     frame.extend(data);
     frame
 }
+
+#[test]
+fn stats_file_tells_what_was_sent_and_captured() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (input, output) = (dir.path().join("in.pcap"), dir.path().join("out.pcap"));
+    let all = frames(100);
+    let bytes: u64 = all.iter().map(|f| f.len() as u64).sum();
+    write_pcap(&input, &all);
+    let served = Served::start(&format!("pcap:in={}", input.display()));
+    served.succeeds(&["capture", "--write", text(&output), "--count", "100"]);
+    let json = served.file("stats.json");
+    let figure = |name: &str, direction: &str| -> u64 {
+        let text = std::fs::read_to_string(&json).expect("the file");
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(report["command"], "stats");
+        let figures = report["figures"].as_array().expect("figures");
+        let found = figures.iter().find(|f| {
+            f["name"] == name && f["params"]["queue"] == 0 && f["params"]["direction"] == direction
+        });
+        found.and_then(|f| f["value"].as_u64()).expect("a number")
+    };
+    served.succeeds(&["stats", "--json", text(&json)]);
+    assert_eq!(figure("packets", "rx"), 100);
+    assert_eq!(figure("bytes", "rx"), bytes);
+    assert_eq!(figure("packets", "tx"), 0);
+    assert_eq!(figure("last_stamp", "tx"), 0);
+    let received = figure("last_stamp", "rx");
+    assert!(received > 0 && figure("interrupts", "rx") > 0);
+
+    // Counters outlive the clients; looking at them did not change them.
+    served.succeeds(&["send", "--read", text(&input)]);
+    served.succeeds(&["stats", "--json", text(&json)]);
+    assert_eq!(figure("packets", "tx"), 100);
+    assert_eq!(figure("bytes", "tx"), bytes);
+    assert!(figure("last_stamp", "tx") > received);
+    assert_eq!(figure("drops", "tx"), 0);
+}

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Parser;
 use ferronic::queue::CompletionPolicy;
@@ -237,6 +238,22 @@ fn latencies(case: Case, notification_data: bool) -> BTreeMap<&'static str, u64>
     found
 }
 
+/// Host time for a second in which nothing happens on a card with a driver, in milliseconds: the
+/// median of nine.
+fn idle_second_ms(case: Case) -> f64 {
+    let card = card(case, CompletionPolicy::EventIndex);
+    card.function.run(20_000).expect("the card runs");
+    let mut times: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            card.function.run(125_000_000).expect("the card runs");
+            start.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
 /// What a peer needs for the same, see docs/benchmarks.md.
 fn peer(case: Case) -> Option<f64> {
     let at = |values: [f64; 3]| match case.frame {
@@ -362,6 +379,9 @@ fn main() -> ExitCode {
             ));
             figures.push(figure(case, "sim_khz", got.khz, "kHz"));
         }
+        let idle = idle_second_ms(base);
+        println!("{data_w:>6} idle_second_ms = {idle:.3} (limit 10)");
+        figures.push(Figure::new("idle_second_ms", idle, "ms").with("data_w", data_w));
         for notification_data in [true, false] {
             let found = latencies(base, notification_data);
             for (name, value) in found {
