@@ -1,0 +1,32 @@
+//! The blocks that are tested. Each line becomes a model of its own: the name by which tests ask
+//! for it, the top module, and its parameters. The files it needs are found from the top module.
+
+pub struct Block {
+    pub name: &'static str,
+    pub top: &'static str,
+    pub parameters: &'static [(&'static str, u32)],
+}
+
+const fn block(
+    name: &'static str,
+    top: &'static str,
+    parameters: &'static [(&'static str, u32)],
+) -> Block {
+    Block {
+        name,
+        top,
+        parameters,
+    }
+}
+
+#[rustfmt::skip]
+pub const BLOCKS: &[Block] = &[
+    block("prim_fifo", "prim_fifo", &[("Width", 40), ("Depth", 8)]),
+    block("prim_skid", "prim_skid", &[("Width", 100)]),
+    block("dma_write_64", "dma_write", &[("DataW", 64)]),
+    block("dma_write_512", "dma_write", &[("DataW", 512)]),
+    block("vq_used_64", "vq_used", &[("DataW", 64), ("NumQueues", 2), ("HoldCycles", 200)]),
+    block("vq_used_512", "vq_used", &[("DataW", 512), ("NumQueues", 8), ("HoldCycles", 200)]),
+    block("vq_notify", "vq_notify", &[("NumQueues", 32)]),
+    block("vq_walker", "vq_walker", &[("NumQueues", 8), ("Depth", 16), ("IsRx", 1)]),
+];
