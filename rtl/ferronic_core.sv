@@ -84,6 +84,8 @@ module ferronic_core
   localparam int unsigned WordW = 16 - $clog2(Lanes);
   localparam int unsigned RxDepth = 128;
   localparam int unsigned TxDepth = 64;
+  // A frame of 9,216 bytes in buffers of 128 takes 73.
+  localparam int unsigned MaxBuffers = 96;
 
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
@@ -229,7 +231,7 @@ module ferronic_core
 
   virtio_engine #(
     .DataW(DataW), .NumQueues(NumQueues), .NumVectors(NumVectors), .RxDepth(RxDepth),
-    .TxDepth(TxDepth)
+    .TxDepth(TxDepth), .MaxBuffers(MaxBuffers)
   ) u_virtio (
     .clk_i, .rst_ni,
     .fn_rst_i          (fn_rst),
@@ -315,8 +317,7 @@ module ferronic_core
   wire [15:0]  max_frame = (strap_i.mtu == '0) ? 16'(MaxFrameBytes)
                                                : strap_i.mtu + 16'(MinFrameBytes);
 
-  // A frame of 9,216 bytes in buffers of 128 takes 73.
-  rx_path #(.DataW(DataW), .MaxBuffers(96)) u_rx (
+  rx_path #(.DataW(DataW), .MaxBuffers(MaxBuffers)) u_rx (
     .clk_i, .rst_ni,
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),

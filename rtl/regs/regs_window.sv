@@ -107,17 +107,18 @@ module regs_window
     .re_i(row_re), .raddr_i(row_q[QW-1:0]), .rdata_o(row.irqs));
 
   // ---------------------------------------------------------------- card counters
+  // Nothing is added during reset: what waits is unknown then.
   // Each event waits in a small counter of its own until the scan adds it to the RAM.
   logic [CardEvents-1:0][4:0] wait_q;
   logic [3:0]  scan_q;
   logic [31:0] card_rd, card_snap;
   wire  [31:0] card_add = card_rd + {27'd0, (scan_q < 4'(CardEvents)) ? wait_q[scan_q] : 5'd0};
   prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card (
-    .clk_i, .we_i(1'b1), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(scan_q),
+    .clk_i, .we_i(rst_ni), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(scan_q),
     .rdata_o(card_rd));
   // The same contents, for the snapshot to read.
   prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card_snap (
-    .clk_i, .we_i(1'b1), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(step_q),
+    .clk_i, .we_i(rst_ni), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(step_q),
     .rdata_o(card_snap));
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -132,13 +133,12 @@ module regs_window
   end
 
   // ---------------------------------------------------------------- registers
-  logic        ack_q, got_q;
+  logic        ack_q, got_q, void_q;
   logic [31:0] rdata_q, snap_rd;
   logic [6:0]  pairs_q;
   wire  [14:0] offset = req_i.addr[14:0];
   wire         wr     = req_i.valid && req_i.write && !ack_q;
-  assign snap_start   = wr && ({1'b0, offset} == FwSnapshotOffset) && (|req_i.be) &&
-                        ({1'b0, req_i.wdata[QidW-1:0]} < (QidW + 1)'(NumQueues));
+  assign snap_start   = wr && ({1'b0, offset} == FwSnapshotOffset) && (|req_i.be);
   wire snap_done      = (st_q == StSnapDone);
   wire snap_is_read   = (offset[14:8] == '0) &&
                         (offset[7:6] != 2'b00 || offset[7:3] == FwTimeLoOffset[7:3]);
@@ -160,7 +160,7 @@ module regs_window
   always_comb begin
     snap_we    = 1'b0;
     snap_waddr = '0;
-    snap_wdata = words[step_q];
+    snap_wdata = (void_q && step_q > 4'd1) ? '0 : words[step_q];
     if (st_q == StSnapQueue) begin
       snap_we    = 1'b1;
       snap_waddr = (step_q < 4'd2) ? FwTimeLoOffset[7:2] + {2'd0, step_q}
@@ -196,6 +196,7 @@ module regs_window
       got_q    <= 1'b0;
       pairs_q  <= 7'd1;
       snap_q_q <= '0;
+      void_q   <= 1'b0;
     end else begin
       // Reads wait one cycle for the snapshot RAM; a snapshot is answered when it is done.
       got_q <= req_i.valid && !ack_q && !got_q;
@@ -209,6 +210,8 @@ module regs_window
           if (snap_start && !ack_q) begin
             st_q     <= StSnapRead;
             snap_q_q <= qid_t'(req_i.wdata[QidW-1:0]);
+            // A queue that does not exist has counted nothing.
+            void_q   <= ({1'b0, req_i.wdata[QidW-1:0]} >= (QidW + 1)'(NumQueues));
           end else if (ev_start) st_q <= StAdd;
         end
         StAdd: st_q <= StIdle;

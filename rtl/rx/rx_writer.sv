@@ -75,12 +75,13 @@ module rx_writer
   localparam int unsigned WaitW = $clog2(RxWaitCycles + 1);
   localparam int unsigned BufW = $clog2(MaxBuffers + 1);
 
-  // Eight bits that all depend on about half of the hash: CRC-8, polynomial 0x07.
+  // Eight bits that all depend on about half of the hash: CRC-8, polynomial 0x07, and eight zeros
+  // behind the hash, so that its last bits reach all of them too.
   function automatic logic [7:0] mix(logic [15:0] hash);
     logic [7:0] crc;
     crc = 8'h00;
-    for (int i = 15; i >= 0; i--) begin
-      crc = {crc[6:0], 1'b0} ^ ((crc[7] ^ hash[i]) ? 8'h07 : 8'h00);
+    for (int i = 15; i >= -8; i--) begin
+      crc = {crc[6:0], 1'b0} ^ ((crc[7] ^ ((i >= 0) && hash[i & 15])) ? 8'h07 : 8'h00);
     end
     return crc;
   endfunction

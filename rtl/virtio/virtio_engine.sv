@@ -17,6 +17,7 @@ module virtio_engine
   parameter int unsigned NumVectors = 9,
   parameter int unsigned RxDepth = 128,
   parameter int unsigned TxDepth = 32,
+  parameter int unsigned MaxBuffers = 96,  // of one frame
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned WordW = 16 - $clog2(Lanes),
   localparam int unsigned CtlWordW = $clog2(CtlRamBytes / Lanes)
@@ -108,7 +109,7 @@ module virtio_engine
   output logic             irq_event_o,
   output qid_t             irq_event_q_o
 );
-  vq_cfg_t     cfg;
+  vq_cfg_t     cfg, cfg_new;
   logic        driver_ok, needs_reset, event_idx, indirect, notif_data;
   logic [15:0] config_vector;
 
@@ -160,7 +161,7 @@ module virtio_engine
     .clk_i, .rst_ni, .fn_rst_i, .clear_i, .clear_area_i, .strap_i,
     .req_i             (slave_req[0]),
     .rsp_o             (slave_rsp[0]),
-    .cfg_o             (cfg),
+    .cfg_o             (cfg_new),
     .table_we_lo_o     (t_we_lo),
     .table_we_hi_o     (t_we_hi),
     .table_w_area_o    (t_w_area),
@@ -184,6 +185,12 @@ module virtio_engine
     .config_vector_o   (config_vector)
   );
   assign driver_ok_o = driver_ok;
+
+  // A cycle later everywhere: the way from the register bus is long enough.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cfg <= '0;
+    else cfg <= cfg_new;
+  end
 
   virtio_device_cfg u_device (
     .clk_i, .rst_ni, .strap_i, .req_i(slave_req[2]), .rsp_o(slave_rsp[2])
@@ -304,9 +311,9 @@ module virtio_engine
     .reg_addr_o  (t_reg_addr)
   );
 
-  // Readers, most urgent first: heads, chains, indexes, wishes, ids.
-  localparam int unsigned RdLoad = 0, RdChainRx = 1, RdChainTx = 2, RdIdx = 3, RdEvent = 4,
-                          RdFetch = 5;
+  // Readers, most urgent first. Heads come last: they take every cycle that is left.
+  localparam int unsigned RdFetch = 0, RdChainRx = 1, RdChainTx = 2, RdIdx = 3, RdEvent = 4,
+                          RdLoad = 5;
   logic [5:0]      ram_req, ram_gnt, ram_valid;
   logic [5:0][8:0] ram_addr;
   logic [63:0]     ram_data;
@@ -338,7 +345,10 @@ module virtio_engine
   logic [10:0] guess_shift;
   qid_t        ev_q;
   logic [15:0] ev_idx;
-  vq_avail #(.NumQueues(NumQueues), .RxDepth(RxDepth), .TxDepth(TxDepth)) u_avail (
+  vq_avail #(
+    .NumQueues(NumQueues), .RxDepth(RxDepth), .TxDepth(TxDepth), .RxEnough(MaxBuffers),
+    .TxEnough(TxDepth / 2)
+  ) u_avail (
     .clk_i, .rst_ni, .fn_rst_i, .clear_i,
     .cfg_i         (cfg),
     .event_idx_i   (event_idx),
@@ -521,16 +531,29 @@ module virtio_engine
   logic        used_idle, notify_idle, pub_valid, pub_ready;
   qid_t        pub_q;
   logic [15:0] pub_idx;
+  // The data path does not see how vq_used makes up its mind.
+  logic     rxu_valid, rxu_ready, txu_valid, txu_ready;
+  vq_used_t rxu, txu;
+  prim_skid #(.Width($bits(vq_used_t))) u_rx_used (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .in_valid_i(rx_used_valid_i), .in_ready_o(rx_used_ready_o), .in_data_i(rx_used_i),
+    .out_valid_o(rxu_valid), .out_ready_i(rxu_ready), .out_data_o(rxu)
+  );
+  prim_skid #(.Width($bits(vq_used_t))) u_tx_used (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .in_valid_i(tx_used_valid_i), .in_ready_o(tx_used_ready_o), .in_data_i(tx_used_i),
+    .out_valid_o(txu_valid), .out_ready_i(txu_ready), .out_data_o(txu)
+  );
   vq_used #(.DataW(DataW), .NumQueues(NumQueues)) u_used (
     .clk_i, .rst_ni, .fn_rst_i, .clear_i,
     .cfg_i        (cfg),
-    .rx_valid_i   (rx_used_valid_i),
-    .rx_ready_o   (rx_used_ready_o),
-    .rx_i         (rx_used_i),
+    .rx_valid_i   (rxu_valid),
+    .rx_ready_o   (rxu_ready),
+    .rx_i         (rxu),
     .rx_quiet_i,
-    .tx_valid_i   (tx_used_valid_i),
-    .tx_ready_o   (tx_used_ready_o),
-    .tx_i         (tx_used_i),
+    .tx_valid_i   (txu_valid),
+    .tx_ready_o   (txu_ready),
+    .tx_i         (txu),
     .tx_quiet_i,
     .event_valid_i(ev_valid),
     .event_ready_o(ev_ready),

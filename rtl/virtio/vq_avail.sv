@@ -21,6 +21,8 @@ module vq_avail
   parameter int unsigned NumQueues = 8,
   parameter int unsigned RxDepth = 128,
   parameter int unsigned TxDepth = 32,
+  parameter int unsigned RxEnough = 96,
+  parameter int unsigned TxEnough = 32,
   localparam int unsigned QW = $clog2(NumQueues)
 ) (
   input  logic         clk_i,
@@ -195,23 +197,43 @@ module vq_avail
   wire        newer      = (behind > ring_size) && en_q && run_i;
   wire        too_far    = from_used > ring_size;
 
-  // Decide: how many entries can be read at once?
-  wire [15:0] avail      = s_q.seen - s_q.fetched;
-  wire [15:0] held       = s_q.fetched - commit_q;
-  wire [ 8:0] depth      = q_q[0] ? 9'(TxDepth) : 9'(RxDepth);
-  wire [ 8:0] space      = depth - held[8:0];
-  wire [11:0] to_wrap    = {1'b0, mask_q} + 12'd1 - {1'b0, s_q.fetched[10:0] & mask_q};
+  // How many entries can be read at once? What does not depend on a newer index is worked out while
+  // that is taken in, so that deciding is short.
   function automatic logic [4:0] clip(input logic [15:0] v);
     clip = (v >= 16'(JobEntries)) ? 5'(JobEntries) : v[4:0];
   endfunction
-  wire [4:0] c_avail = clip(avail);
-  wire [4:0] c_space = clip({7'd0, space});
-  wire [4:0] c_wrap  = clip({4'd0, to_wrap});
-  wire [4:0] c_as    = (c_avail < c_space) ? c_avail : c_space;
-  wire [4:0] c_count = (c_as < c_wrap) ? c_as : c_wrap;
+  wire [15:0] held       = s_q.fetched - commit_q;
+  wire [ 8:0] depth      = q_q[0] ? 9'(TxDepth) : 9'(RxDepth);
+  wire [ 8:0] space      = depth - held[8:0];
+  wire [11:0] to_wrap    = ring_size[11:0] - {1'b0, s_q.fetched[10:0] & mask_q};
+  wire [ 4:0] c_space    = clip({7'd0, space});
+  wire [ 4:0] c_wrap     = clip({4'd0, to_wrap});
   wire [10:0] guess_first = (s_q.fetched[10:0] + guess_shift_i) & mask_q;
+  wire [11:0] guess_room = ring_size[11:0] - {1'b0, guess_first};
+  // With so much in hand, asking for more can wait until some is used: that is reported. A frame
+  // may need RxEnough buffers, so receive never waits with fewer.
+  wire        enough     = held >= (q_q[0] ? 16'(TxEnough) : 16'(RxEnough));
+  logic [4:0] limit_q, room_q;   // entries that fit; descriptors up to the end of the table
+  logic       full_q, tight_q, enough_q, guess_on_q;
+  logic [3:0] space_q;           // meaningful if tight_q
+  always_ff @(posedge clk_i) begin
+    if (st_q == StUpdate) begin
+      limit_q    <= (c_space < c_wrap) ? c_space : c_wrap;
+      room_q     <= clip({4'd0, guess_room});
+      full_q     <= (space == '0);
+      tight_q    <= (space < 9'd8) && (held != '0);
+      enough_q   <= enough;
+      guess_on_q <= guess_on_i;
+      first_q    <= guess_first;
+      space_q    <= space[3:0];
+    end
+  end
+
+  wire [15:0] avail      = s_q.seen - s_q.fetched;
+  wire [ 4:0] c_avail    = clip(avail);
+  wire [ 4:0] c_count    = (c_avail < limit_q) ? c_avail : limit_q;
   // A short burst is put off while entries are left to consume: more room will be reported.
-  wire put_off = (space == '0) || (space < 9'd8 && {7'd0, space} < avail && held != '0);
+  wire        put_off    = full_q || (tight_q && {1'b0, space_q} < c_avail);
   wire slot_ok = (slots_used_q != 4'(JobSlots)) && job_ready_i;
 
   // The queue looked at was cleared meanwhile: what is known of it is void.
@@ -318,6 +340,8 @@ module vq_avail
           if (en_q && run_i && !pause_i) begin
             if (avail != '0) begin
               if (!put_off && slot_ok) st_q <= StEntries;
+            end else if (enough_q) begin
+              st_q <= StStore;
             end else if (!s_q.reading && idxq_ready && s_q.ask) begin
               st_q <= StIndex;
             end else if (!s_q.reading && idxq_ready && !s_q.armed && event_idx_i) begin
@@ -378,15 +402,14 @@ module vq_avail
       end
       StDecide: begin
         count_q <= c_count;
-        first_q <= guess_first;
-        guess_q <= guess_on_i && ({1'b0, guess_first} + {7'd0, c_count} <= {1'b0, mask_q} + 12'd1);
+        guess_q <= guess_on_q && (c_count <= room_q);
         if (pause_i) begin
           relist_q <= en_q && run_i;
         end else if (en_q && run_i) begin
           if (avail != '0) begin
             // What cannot start now is looked at again, or when room is reported.
             relist_q <= !put_off && (!slot_ok || avail != {11'd0, c_count});
-          end else if (!s_q.reading && !idxq_ready && (s_q.ask || !s_q.armed)) begin
+          end else if (!enough_q && !s_q.reading && !idxq_ready && (s_q.ask || !s_q.armed)) begin
             relist_q <= 1'b1;
           end
         end

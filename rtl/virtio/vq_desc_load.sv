@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Takes the head descriptors of a job, once all its reads have ended, and hands them in ring order
-// to the prefetch RAM of their queue. Room was reserved by vq_avail. Three cycles an entry. A read
-// that failed or an entry outside the ring stops the whole device (DEVICE_NEEDS_RESET).
+// to the prefetch RAM of their queue. Room was reserved by vq_avail. The control RAM is read once a
+// cycle: a word of ids for four entries, then two words for each, so an entry takes 2.25 cycles. A
+// read that failed or an entry outside the ring stops the whole device (DEVICE_NEEDS_RESET).
 `include "ferronic_assert.svh"
 module vq_desc_load
   import ferronic_pkg::*;
@@ -37,7 +38,9 @@ module vq_desc_load
   output logic         idle_o
 );
   localparam int unsigned W = $bits(vq_job_t) + 5 + 1 + 1;
-  typedef enum logic [2:0] {StIdle, StIds, StIdsWait, StDesc0, StDesc1, StDesc2, StDone} st_e;
+  typedef enum logic [1:0] {StIdle, StRun, StDone} st_e;
+  // What a read is for: a word of four ids, or half a descriptor.
+  typedef enum logic [1:0] {RdIds, RdLow, RdHigh} rd_e;
 
   st_e         st_q;
   vq_job_t     job_q, job;
@@ -45,7 +48,8 @@ module vq_desc_load
   logic        addr1_q, addr1, bad_q, bad;
   logic        valid, pop;
   logic [3:0]  level;
-  logic [4:0]  i_q;
+  rd_e         ask_q, get_q;        // next read to ask for, next to arrive
+  logic [4:0]  ask_i_q, get_i_q;    // of which entry
   logic [63:0] ids_q, lo_q;
   logic [7:0]  done_count_q;  // reads ended and not yet claimed by a job
   logic        done_err_q;
@@ -63,37 +67,32 @@ module vq_desc_load
 
   assign pop = (st_q == StIdle) && valid && (done_count_q >= {3'd0, reads});
 
-  wire [5:0]  half = {1'b0, i_q} + {5'd0, addr1_q};
-  wire        last = (i_q + 5'd1 == job_q.count);
-
-  // Reads are asked for one cycle ahead of their use: ids, then two words a descriptor.
-  always_comb begin
-    ram_req_o  = 1'b0;
-    ram_addr_o = {CtlDesc[11], job_q.slot, i_q[3:0], 1'b0};
-    unique case (st_q)
-      StIds: begin
-        ram_req_o  = 1'b1;
-        ram_addr_o = {CtlAvail[11:9], job_q.slot, half[4:2]};
-      end
-      StDesc0: ram_req_o = 1'b1;
-      StDesc1: begin
-        ram_req_o     = ram_valid_i;
-        ram_addr_o[0] = 1'b1;
-      end
-      default: ;
+  // Entry i lies at half-word i + addr1 of the job's slot; four make a word.
+  wire [5:0] ask_half  = {1'b0, ask_i_q} + {5'd0, addr1_q};
+  wire [5:0] get_half  = {1'b0, get_i_q} + {5'd0, addr1_q};
+  wire       get_last  = (get_i_q + 5'd1 == job_q.count);
+  wire       all_asked = (ask_i_q == job_q.count);
+  function automatic rd_e after(input rd_e now, input logic [1:0] half);
+    unique case (now)
+      RdIds:   after = RdLow;
+      RdLow:   after = RdHigh;
+      default: after = (half == 2'd3) ? RdIds : RdLow;
     endcase
-  end
+  endfunction
+
+  assign ram_req_o  = (st_q == StRun) && !all_asked;
+  assign ram_addr_o = (ask_q == RdIds) ? {CtlAvail[11:9], job_q.slot, ask_half[4:2]}
+                                       : {CtlDesc[11], job_q.slot, ask_i_q[3:0], ask_q == RdHigh};
 
   wire [63:0] hi = ram_data_i;
-  wire        stored = (st_q == StDesc2) && ram_valid_i;
-  assign head_valid_o = stored;
+  assign head_valid_o = ram_valid_i && (get_q == RdHigh);
   assign head_q_o     = job_q.q;
   assign head_o = '{
     indirect:   hi[32 + DescFlagIndirect],
     write:      hi[32 + DescFlagWrite],
     next_valid: hi[32 + DescFlagNext],
     next:       hi[63:48],
-    id:         ids_q[16*half[1:0] +: 16],
+    id:         ids_q[16*get_half[1:0] +: 16],
     len:        hi[31:0],
     addr:       lo_q
   };
@@ -117,20 +116,8 @@ module vq_desc_load
       // Any failed descriptor read is fatal for the device, so it need not be told whose it was.
       if (done && done_i.err) done_err_q <= 1'b1;
       unique case (st_q)
-        StIdle: if (pop) st_q <= (bad || done_err_q) ? StDone : StIds;
-        StIds: if (ram_gnt_i) st_q <= StIdsWait;
-        StIdsWait: if (ram_valid_i) st_q <= StDesc0;
-        StDesc0: if (ram_gnt_i) st_q <= StDesc1;
-        // The first word arrives here; a lost arbitration is asked for again.
-        StDesc1: if (ram_valid_i && ram_gnt_i) st_q <= StDesc2;
-                 else if (ram_valid_i) st_q <= StDesc0;
-        StDesc2: begin
-          if (ram_valid_i) begin
-            if (last) st_q <= StDone;
-            else if (half[1:0] == 2'd3) st_q <= StIds;
-            else st_q <= StDesc0;
-          end
-        end
+        StIdle: if (pop) st_q <= (bad || done_err_q) ? StDone : StRun;
+        StRun: if (head_valid_o && get_last) st_q <= StDone;
         StDone: st_q <= StIdle;
         default: st_q <= StIdle;
       endcase
@@ -138,20 +125,30 @@ module vq_desc_load
   end
 
   always_ff @(posedge clk_i) begin
-    unique case (st_q)
-      StIdle: begin
-        job_q   <= job;
-        addr1_q <= addr1;
-        bad_q   <= bad || done_err_q;
-        i_q     <= '0;
+    if (st_q == StIdle) begin
+      job_q   <= job;
+      addr1_q <= addr1;
+      bad_q   <= bad || done_err_q;
+      ask_q   <= RdIds;
+      get_q   <= RdIds;
+      ask_i_q <= '0;
+      get_i_q <= '0;
+    end else begin
+      if (ram_gnt_i) begin
+        ask_q <= after(ask_q, ask_half[1:0]);
+        if (ask_q == RdHigh) ask_i_q <= ask_i_q + 5'd1;
       end
-      StIdsWait: if (ram_valid_i) ids_q <= ram_data_i;
-      StDesc1: lo_q <= ram_data_i;
-      StDesc2: if (ram_valid_i) i_q <= i_q + 5'd1;
-      default: ;
-    endcase
+      if (ram_valid_i) begin
+        get_q <= after(get_q, get_half[1:0]);
+        unique case (get_q)
+          RdIds:   ids_q <= ram_data_i;
+          RdLow:   lo_q <= ram_data_i;
+          default: get_i_q <= get_i_q + 5'd1;
+        endcase
+      end
+    end
   end
 
   logic unused;
-  assign unused = ^{level, cookie, hi[47:35], half[5], CtlDesc[10:0]};
+  assign unused = ^{level, cookie, hi[47:35], ask_half[5], get_half[5:2], CtlDesc[10:0]};
 endmodule

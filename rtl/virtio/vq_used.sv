@@ -132,10 +132,11 @@ module vq_used
     .re_i(pend_re), .raddr_i({q_q[QW-1:0], pend_idx_q[3:0]}), .rdata_o(pend_rd));
 
   // ---------------------------------------------------------------- flushing
+  wire [15:0]   written = wrt_q + {11'd0, n_q};
   wire          moved   = (st_q == StMoved);
   wire          publish = (st_q == StPublish) && pub_ready_i;
   wire [QW-1:0] wrt_wq  = clear_i.valid ? cq : q_q[QW-1:0];
-  wire [15:0]   wrt_wd  = clear_i.valid ? '0 : wrt_q + {11'd0, n_q};
+  wire [15:0]   wrt_wd  = clear_i.valid ? '0 : written;
   wire [15:0]   pub_wd  = clear_i.valid ? '0 : tgt_q;
   logic [15:0]  wrt_l, pub_l;
   logic [10:0]  mask_l;
@@ -184,6 +185,8 @@ module vq_used
   wire [15:0] pend   = app_q - wrt_q;
   wire [15:0] behind = tgt_q - wrt_q;           // 0 or negative: all that is published is written
   wire        unpub  = (tgt_q != pub_q);
+  wire [15:0] missing = tgt_q - written;
+  wire        short_of_target = (missing != '0) && !missing[15];
   wire        quiet  = q_q[0] ? tx_quiet_i : rx_quiet_i;
   wire [AgeW-1:0] age = now_q - since_q;
   wire        want   = (pend >= 16'(BatchEntries)) || quiet || (age >= AgeW'(HoldCycles));
@@ -303,7 +306,8 @@ module vq_used
       last_rx_q <= 1'b0;
     end else begin
       now_q <= now_q + 1'b1;
-      if (accept) last_rx_q <= pick_rx;
+      // In turn, also while the one has no room: the other may have.
+      if (rx_valid_i || tx_valid_i) last_rx_q <= pick_rx;
       unique case (st_q)
         StPick: begin
           if (event_valid_i) st_q <= StEvLoad;
@@ -321,7 +325,8 @@ module vq_used
         StHalf0: if (wr_ready_i) st_q <= StHalfNext;
         StHalfNext: st_q <= StHalf1;
         StHalf1: if (wr_ready_i) st_q <= StMoved;
-        StMoved: st_q <= StLoad;
+        // What this batch completes is published at once.
+        StMoved: st_q <= (unpub && !short_of_target) ? StIndex : StLoad;
         StIndex: if (wr_ready_i) st_q <= StPublish;
         StPublish: if (pub_ready_i) st_q <= StFinish;
         StFinish: st_q <= StPick;
@@ -354,7 +359,10 @@ module vq_used
         done_n_q   <= '0;
       end
       StDecide: n_q <= (c_n == '0) ? 5'd1 : c_n;
-      StMoved: started_q <= 1'b1;
+      StMoved: begin
+        started_q <= 1'b1;
+        wrt_q     <= written;
+      end
       StWrite: begin
         if (beat_re) begin
           pend_idx_q <= pend_idx_q + 16'd1;

@@ -365,3 +365,37 @@ fn counters_outlive_resets_and_settings_do_not() {
     let after: u64 = stats(&card).queues.iter().map(|q| q.packets).sum();
     assert_eq!(after, before);
 }
+
+#[test]
+fn snapshot_of_a_queue_that_is_not_there_reads_zero() {
+    let mut card = Card::open(SimConfig::default(), driver(1));
+    for _ in 0..4 {
+        card.wire.push(vec![1; 100]);
+    }
+    card.receive_count(4);
+    assert_eq!(stats(&card).queues[0].packets, 4);
+    let window = card.device.window().expect("our card");
+    window.queue(0).expect("counters");
+    let mut sim = card.function.sim();
+    for queue in [8, 100, 127] {
+        let at = w::BASE + w::SNAPSHOT;
+        sim.bar_write(at, 4, queue).expect("a register");
+        for at in (w::SNAP_PACKETS_LO..=w::SNAP_INTERRUPTS).step_by(4) {
+            let value = sim.bar_read(w::BASE + at, 4).expect("a register");
+            assert_eq!(value, 0, "queue {queue}, {at:#x}");
+        }
+    }
+}
+
+#[test]
+fn card_counters_begin_at_zero() {
+    for seed in [0, 21, 22, 23] {
+        let sim = SimConfig {
+            seed,
+            ..SimConfig::default()
+        };
+        let card = Card::open(sim, driver(1));
+        let device = stats(&card).device;
+        assert!(device.iter().all(|d| d.1 == 0), "seed {seed}: {device:?}");
+    }
+}

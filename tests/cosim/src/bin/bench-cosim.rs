@@ -96,7 +96,7 @@ fn frame(len: usize, flow: u8) -> Vec<u8> {
     bytes[14] = 0x45;
     bytes[20..22].fill(0);
     bytes[23] = 17;
-    bytes[26..34].copy_from_slice(&[10, 0, 0, flow, 10, 0, 1, flow]);
+    bytes[26..34].copy_from_slice(&[10, 0, 0, flow, 10, 0, 1, 1]);
     bytes
 }
 
