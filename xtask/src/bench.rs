@@ -18,6 +18,9 @@ pub struct Arguments {
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw cycles per frame over frame size to this file as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -48,6 +51,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.json {
         command.arg("--json").arg(path);
+    }
+    if let Some(path) = &arguments.plot {
+        command.arg("--plot").arg(path);
     }
     process::run("bench cosim", &mut command)
 }

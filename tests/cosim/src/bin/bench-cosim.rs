@@ -4,6 +4,9 @@
 //! MRRS 512, rings of 256, receive buffers of 2,048 bytes, one transmit descriptor a frame, bursts of
 //! 64, wire as fast as the data path. The driver takes no simulated time.
 
+#[path = "bench-cosim/plot.rs"]
+mod plot;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,6 +29,9 @@ struct Arguments {
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw cycles per frame over frame size to this file as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -399,6 +405,15 @@ fn main() -> ExitCode {
     };
     if let Some(path) = &arguments.json
         && let Err(e) = report.write(path)
+    {
+        eprintln!(
+            "error: {}: {e}; choose a path that can be written",
+            path.display()
+        );
+        return ExitCode::FAILURE;
+    }
+    if let Some(path) = &arguments.plot
+        && let Err(e) = plot::cycles_per_frame(path, &report)
     {
         eprintln!(
             "error: {}: {e}; choose a path that can be written",
