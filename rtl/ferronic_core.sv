@@ -13,6 +13,8 @@ module ferronic_core
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned QueuePairs = 4,
+  // Simulation may skip idle time; a board has no use for the logic.
+  parameter bit TimeSkip = 1'b1,
   localparam int unsigned BytesW = $clog2(DataW / 8) + 1
 ) (
   input  logic              clk_i,
@@ -97,9 +99,10 @@ module ferronic_core
 
   // ---------------------------------------------------------------- time
   logic [63:0] time_q;
+  wire  [63:0] skip = TimeSkip ? skip_i : '0;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) time_q <= '0;
-    else time_q <= time_q + 64'd1 + skip_i;
+    else time_q <= time_q + 64'd1 + skip;
   end
   assign time_o = time_q;
 
@@ -172,7 +175,7 @@ module ferronic_core
     .drained_o        (ep_drained),
     .timeout_armed_o  (timeout_armed),
     .timeout_left_o   (timeout_left),
-    .skip_i,
+    .skip_i           (skip),
     .ctl_req_valid_i  (ctl_req_valid),
     .ctl_req_ready_o  (ctl_req_ready),
     .ctl_req_i        (ctl_req),
@@ -413,7 +416,7 @@ module ferronic_core
   // ---------------------------------------------------------------- idleness
   assign drained    = rx_idle && tx_drained && virtio_drained && ep_drained;
   assign idle_o     = (rx_idle || rx_stalled) && tx_idle && virtio_idle && ep_quiet && reset_idle;
-  assign deadline_o = timeout_armed ? time_q + {32'd0, timeout_left} : '1;
+  assign deadline_o = (timeout_armed && TimeSkip) ? time_q + {32'd0, timeout_left} : '1;
 
   // Commits name the queue of the last request, which the walker knows.
   logic unused;

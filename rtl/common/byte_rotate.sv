@@ -10,9 +10,13 @@ module byte_rotate #(
   input  logic [DataW-1:0] data_i,
   output logic [DataW-1:0] data_o
 );
-  wire [2*DataW-1:0] doubled = {data_i, data_i} << {amount_i, 3'b000};
-  assign data_o = doubled[2*DataW-1:DataW];
-
-  logic unused;
-  assign unused = ^doubled[DataW-1:0];
+  // By 1, 2, 4 ... bytes in turn: one level of multiplexers a bit of the amount.
+  logic [AmtW:0][DataW-1:0] level;
+  assign level[0] = data_i;
+  for (genvar s = 0; s < int'(AmtW); s++) begin : g_level
+    localparam int unsigned By = 8 * (1 << s);
+    assign level[s+1] = amount_i[s] ? {level[s][DataW-By-1:0], level[s][DataW-1:DataW-By]}
+                                    : level[s];
+  end
+  assign data_o = level[AmtW];
 endmodule

@@ -30,8 +30,8 @@ module prim_fifo #(
   wire pop  = rd_valid_o && rd_ready_i;
 
   assign level_o    = wptr_q - rptr_q;
-  assign wr_ready_o = (level_o != (PtrW + 1)'(Depth));
-  assign rd_valid_o = (level_o != '0);
+  assign wr_ready_o = (wptr_q != {!rptr_q[PtrW], rptr_q[PtrW-1:0]});
+  assign rd_valid_o = (wptr_q != rptr_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

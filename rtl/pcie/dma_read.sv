@@ -294,14 +294,13 @@ module dma_read
   // A payload shorter than its header says leaves bytes unread.
   wire s2_short = s2_valid_q && s2_write_q && s2_eop_q && (s2_end_q > 13'(Lanes));
 
-  logic [Lanes-1:0] s2_mask, s2_we, s2_inc;
+  // Bytes that the request asked for: up to the end, not before the lead.
+  wire              s2_whole = |s2_end_q[12:LaneW];
+  wire  [Lanes-1:0] s2_below = ~({Lanes{1'b1}} << s2_end_q[LaneW-1:0]);
+  wire  [Lanes-1:0] s2_mask  = (s2_whole ? '1 : s2_below) & ({Lanes{1'b1}} << s2_lead_q);
+  logic [Lanes-1:0] s2_we, s2_inc;
   logic [DataW-1:0] s2_rotated;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
-    if (l < 3) begin : g_lead
-      assign s2_mask[l] = (13'(l) < s2_end_q) && (s2_lead_q <= 2'(l));
-    end else begin : g_no_lead
-      assign s2_mask[l] = (13'(l) < s2_end_q);
-    end
     assign s2_we[l]   = s2_mask[LaneW'(l) - s2_off_q];
     assign s2_inc[l]  = ({1'b0, LaneW'(l)} < {1'b0, s2_off_q});
   end

@@ -202,7 +202,10 @@ module regs_window
       got_q <= req_i.valid && !ack_q && !got_q;
       ack_q <= snap_start ? snap_done : (got_q && !ack_q && req_i.valid);
       if (wr && {1'b0, offset} == FwPairsInUseOffset && req_i.be[0] && got_q) begin
-        if (req_i.wdata != '0 && req_i.wdata <= 32'(NumQueues / 2)) pairs_q <= req_i.wdata[6:0];
+        if (req_i.wdata[31:7] == '0 && req_i.wdata[6:0] != '0 &&
+            req_i.wdata[6:0] <= 7'(NumQueues / 2)) begin
+          pairs_q <= req_i.wdata[6:0];
+        end
       end
       if (fn_rst_i) pairs_q <= 7'd1;
       unique case (st_q)

@@ -145,7 +145,7 @@ module virtio_common
                      (wd[15:0] <= strap_i.queue_size);
   wire [15:0] size_m1 = wd[15:0] - 16'd1;
   function automatic logic [15:0] vector_of(input logic [15:0] v);
-    vector_of = (v < 16'(NumVectors)) ? v : NoVector;
+    vector_of = (v[15:8] == '0 && v[7:0] < 8'(NumVectors)) ? v : NoVector;
   endfunction
 
   wire        enable_w = wr && may_set && dw == 6'd7 && be[0] && wd[0] && features_ok;

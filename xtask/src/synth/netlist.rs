@@ -158,8 +158,8 @@ impl Build<'_> {
             .collect();
         // One thread and paths without `..`: the WebAssembly build knows neither.
         Ok(format!(
-            "read_slang --threads 1 {options}-D SYNTHESIS {includes}--top {TOP} -G DataW={} \
-             -G QueuePairs={} {}",
+            "read_slang --threads 1 {options}-D SYNTHESIS {includes}--top {TOP} -G TimeSkip=0 \
+             -G DataW={} -G QueuePairs={} {}",
             self.data_width,
             self.queues,
             list.files.join(" ")
