@@ -16,6 +16,7 @@ mod layout;
 mod memory;
 mod rng;
 mod seeds;
+mod walker;
 
 pub use bits::Bits;
 pub use block::Block;
@@ -24,6 +25,7 @@ pub use layout::{Layout, layout};
 pub use memory::{FrameRam, HostMemory};
 pub use rng::Rng;
 pub use seeds::for_seeds;
+pub use walker::{Buffer, Walker};
 
 /// Why a test failed.
 #[derive(Debug, thiserror::Error)]

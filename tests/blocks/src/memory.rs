@@ -35,15 +35,6 @@ impl FrameRam {
             .collect();
         Bits::from_bytes(&lanes)
     }
-
-    /// Writes the enabled lanes.
-    pub fn write(&mut self, enable: u64, word: u64, increment: u64, data: &Bits) {
-        let size = self.bytes.len();
-        for lane in (0..self.lanes).filter(|lane| enable >> lane & 1 != 0) {
-            let word = word as usize + (increment >> lane & 1) as usize;
-            self.bytes[(word * self.lanes + lane) % size] = data.bytes()[lane];
-        }
-    }
 }
 
 /// Sparse host memory; bytes that were never written are not there.
