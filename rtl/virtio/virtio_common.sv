@@ -129,8 +129,6 @@ module virtio_common
       6'd6: rdata = {sel_ok ? vector_rd : NoVector,
                      sel_ok ? {5'd0, mask_rd} + 16'd1 : 16'd0};
       6'd7: rdata = {select_q, 15'd0, sel_ok && enable_rd};
-      6'd8, 6'd10, 6'd12: rdata = sel_ok ? table_addr_i[31:0] : '0;
-      6'd9, 6'd11, 6'd13: rdata = sel_ok ? table_addr_i[63:32] : '0;
       // queue_notify_data equals the queue's number; queue_reset reads 1 while it is going on.
       6'd14: rdata = {15'd0, sel_ok && queue_reset_busy_i, select_q};
       default: rdata = '0;
@@ -241,9 +239,16 @@ module virtio_common
     end
   end
 
-  always_ff @(posedge clk_i) rdata_q <= in_range ? rdata : '0;
+  // The addresses come out of their RAM with the acknowledgement.
+  logic in_table_q, high_q;
+  always_ff @(posedge clk_i) begin
+    rdata_q    <= in_range ? rdata : '0;
+    in_table_q <= in_range && sel_ok && dw >= 6'd8 && dw <= 6'd13;
+    high_q     <= dw[0];
+  end
+  wire [31:0] from_table = high_q ? table_addr_i[63:32] : table_addr_i[31:0];
 
-  assign rsp_o           = '{ack: ack_q, rdata: rdata_q};
+  assign rsp_o           = '{ack: ack_q, rdata: in_table_q ? from_table : rdata_q};
   assign driver_ok_o     = status_q[SDriverOk] && features_ok;
   assign needs_reset_o   = status_q[SNeedsReset];
   assign event_idx_o     = driver_q[FEventIdx];

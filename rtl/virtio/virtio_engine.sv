@@ -150,7 +150,7 @@ module virtio_engine
   end
   assign reg_rsp_o = slave_rsp[slave];
 
-  logic        t_we_lo, t_we_hi;
+  logic        t_we_lo, t_we_hi, t_fetch_re, t_used_re;
   vq_area_e    t_w_area, t_reg_area, t_fetch_area;
   qid_t        t_w_q, t_reg_q, t_fetch_q, t_used_q;
   logic [31:0] t_wdata;
@@ -285,6 +285,7 @@ module virtio_engine
     .valid_i     (rd_valid),
     .ready_o     (rd_ready),
     .req_i       (rd),
+    .table_re_o  (t_fetch_re),
     .table_area_o(t_fetch_area),
     .table_q_o   (t_fetch_q),
     .table_addr_i(t_fetch_addr),
@@ -301,9 +302,11 @@ module virtio_engine
     .w_area_i    (t_w_area),
     .w_q_i       (t_w_q),
     .wdata_i     (t_wdata),
+    .fetch_re_i  (t_fetch_re),
     .fetch_area_i(t_fetch_area),
     .fetch_q_i   (t_fetch_q),
     .fetch_addr_o(t_fetch_addr),
+    .used_re_i   (t_used_re),
     .used_q_i    (t_used_q),
     .used_addr_o (t_used_addr),
     .reg_area_i  (t_reg_area),
@@ -559,6 +562,7 @@ module virtio_engine
     .event_ready_o(ev_ready),
     .event_q_i    (ev_q),
     .event_idx_i  (ev_idx),
+    .table_re_o   (t_used_re),
     .table_q_o    (t_used_q),
     .table_addr_i (t_used_addr),
     .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_last_o, .wr_data_o,

@@ -17,6 +17,7 @@ module vq_read_arb
   output logic   [Clients-1:0] ready_o,
   input  vq_rd_t [Clients-1:0] req_i,
 
+  output logic                 table_re_o,
   output vq_area_e             table_area_o,
   output qid_t                 table_q_o,
   input  logic [63:0]          table_addr_i,
@@ -57,8 +58,10 @@ module vq_read_arb
     if (any && s1_go) ready_o[sel] = 1'b1;
   end
 
-  assign table_area_o = s1_q.area;
-  assign table_q_o    = s1_q.q;
+  // Asked for with the request, there in its first stage.
+  assign table_re_o   = any && s1_go;
+  assign table_area_o = req_i[sel].area;
+  assign table_q_o    = req_i[sel].q;
   wire [63:0] base    = (s1_q.area == AreaAbs) ? s1_q.base : table_addr_i;
   wire [63:0] address = base + {44'd0, s1_q.offset};
 
@@ -96,6 +99,9 @@ module vq_read_arb
   assign out_valid_o = s2_valid_q;
   assign out_o       = s2_q;
   assign idle_o      = !any && !s1_valid_q && !s2_valid_q;
+
+  logic unused;
+  assign unused = ^s1_q.q;
 
   `FERRONIC_ASSERT_STABLE(OutStable, out_valid_o, out_ready_i || fn_rst_i, out_o, clk_i, rst_ni)
 endmodule

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Addresses of the three areas of each virtqueue. Written in halves by the common configuration;
-// read combinationally by the read requests, the used-ring writer and the registers.
+// read by the read requests, the used-ring writer and the registers, each a cycle after it asked.
+//
+// Only a queue that is not enabled is written, and only one that is enabled is read by the engine.
 module vq_table
   import ferronic_pkg::*;
   import vq_pkg::*;
@@ -16,10 +18,13 @@ module vq_table
   input  qid_t        w_q_i,
   input  logic [31:0] wdata_i,
 
+  // Held until the next request.
+  input  logic        fetch_re_i,
   input  vq_area_e    fetch_area_i,
   input  qid_t        fetch_q_i,
   output logic [63:0] fetch_addr_o,
 
+  input  logic        used_re_i,
   input  qid_t        used_q_i,
   output logic [63:0] used_addr_o,
 
@@ -31,17 +36,19 @@ module vq_table
 
   for (genvar h = 0; h < 2; h++) begin : g_half
     wire we = (h == 0) ? we_lo_i : we_hi_i;
-    prim_lutram #(.Width(32), .Depth(4 * NumQueues)) u_fetch (
+    prim_ram_1r1w #(.Width(32), .Depth(4 * NumQueues)) u_fetch (
       .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i,
-      .raddr_i({fetch_area_i, fetch_q_i[QW-1:0]}), .rdata_o(fetch_addr_o[32*h +: 32])
+      .re_i(fetch_re_i), .raddr_i({fetch_area_i, fetch_q_i[QW-1:0]}),
+      .rdata_o(fetch_addr_o[32*h +: 32])
     );
-    prim_lutram #(.Width(32), .Depth(4 * NumQueues)) u_reg (
+    prim_ram_1r1w #(.Width(32), .Depth(4 * NumQueues)) u_reg (
       .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i,
-      .raddr_i({reg_area_i, reg_q_i[QW-1:0]}), .rdata_o(reg_addr_o[32*h +: 32])
+      .re_i(1'b1), .raddr_i({reg_area_i, reg_q_i[QW-1:0]}),
+      .rdata_o(reg_addr_o[32*h +: 32])
     );
-    prim_lutram #(.Width(32), .Depth(NumQueues)) u_used (
+    prim_ram_1r1w #(.Width(32), .Depth(NumQueues)) u_used (
       .clk_i, .we_i(we && w_area_i == AreaDevice), .waddr_i(w_q_i[QW-1:0]), .wdata_i,
-      .raddr_i(used_q_i[QW-1:0]), .rdata_o(used_addr_o[32*h +: 32])
+      .re_i(used_re_i), .raddr_i(used_q_i[QW-1:0]), .rdata_o(used_addr_o[32*h +: 32])
     );
   end
 

@@ -42,6 +42,7 @@ module vq_used
   input  qid_t        event_q_i,
   input  logic [15:0] event_idx_i,
 
+  output logic        table_re_o,
   output qid_t        table_q_o,
   input  logic [63:0] table_addr_i,
 
@@ -198,7 +199,8 @@ module vq_used
   wire [4:0]  c_pw    = (c_pend < c_wrap) ? c_pend : c_wrap;
   wire [4:0]  c_n     = (c_pw < c_page) ? c_pw : c_page;
 
-  assign table_q_o = q_q;
+  assign table_re_o = (st_q == StPick);
+  assign table_q_o  = event_valid_i ? event_q_i : list_q;
 
   // An entry, the second half of one that 4 KiB cut in two, or avail_event behind the last entry.
   wire [15:0] offset = (st_q == StEvAddress) ? 16'd12 + {2'd0, mask_q, 3'd0}
