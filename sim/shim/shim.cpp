@@ -45,6 +45,15 @@ inline void save(const VlWide<N>& port, uint64_t* words) {
     std::memcpy(words, port.data(), N * sizeof(uint32_t));
 }
 
+void apply_strap(Model* model, const uint32_t* strap, size_t words) {
+    for (size_t i = 0; i < words && i * 32 < 178; i++) model->top->strap_i[i] = strap[i];
+    model->top->strap_i[5] &= 0x3ffff;
+}
+
+void set_strap(void* handle, const uint32_t* strap, size_t words) {
+    apply_strap(static_cast<Model*>(handle), strap, words);
+}
+
 void* create(uint64_t seed, const uint32_t* strap, size_t strap_words) {
     std::unique_ptr<Model> model{new (std::nothrow) Model};
     if (!model) return nullptr;
@@ -61,8 +70,7 @@ void* create(uint64_t seed, const uint32_t* strap, size_t strap_words) {
         model->context->traceEverOn(true);
 #endif
         model->top = std::make_unique<FERRONIC_MODEL>(model->context.get(), "ferronic_core");
-        for (size_t i = 0; i < strap_words && i * 32 < 178; i++) model->top->strap_i[i] = strap[i];
-        model->top->strap_i[5] &= 0x3ffff;
+        apply_strap(model.get(), strap, strap_words);
         model->top->clk_i = 0;
         model->top->rst_ni = 0;
         model->top->eval();
@@ -226,7 +234,7 @@ int32_t coverage(void* handle, const char* path) {
 
 extern "C" const FerronicApi* FERRONIC_PASTE(ferronic, FERRONIC_DATA_W, _api)() {
     static const FerronicApi api = {
-        FERRONIC_DATA_W, create, destroy, step, messages, trace, coverage,
+        FERRONIC_DATA_W, create, set_strap, destroy, step, messages, trace, coverage,
     };
     return &api;
 }

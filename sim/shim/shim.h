@@ -62,6 +62,8 @@ struct FerronicApi {
     uint32_t data_w;
     // `strap` holds strap_t, least significant word first. Null if there is no memory.
     void* (*create)(uint64_t seed, const uint32_t* strap, size_t strap_words);
+    // Changes the straps from the next cycle on.
+    void (*set_strap)(void* model, const uint32_t* strap, size_t strap_words);
     void (*destroy)(void* model);
     // One clock cycle: applies `in`, clocks, gives the outputs after the edge.
     // 0: fine; 1: the model reported an error (see `messages`).

@@ -9,6 +9,7 @@ use super::{Inputs, Outputs};
 pub(super) struct Api {
     pub data_w: u32,
     pub create: unsafe extern "C" fn(seed: u64, strap: *const u32, words: usize) -> *mut c_void,
+    pub set_strap: unsafe extern "C" fn(model: *mut c_void, strap: *const u32, words: usize),
     pub destroy: unsafe extern "C" fn(model: *mut c_void),
     pub step:
         unsafe extern "C" fn(model: *mut c_void, input: *const Inputs, output: *mut Outputs) -> i32,

@@ -132,6 +132,11 @@ pub trait Endpoint: Send {
     /// One clock cycle with `input`; `output` becomes the state after the edge.
     fn step(&mut self, input: &Inputs, output: &mut Outputs) -> Result<(), ModelError>;
 
+    /// Changes the straps from the next cycle on.
+    fn set_strap(&mut self, strap: &Strap) {
+        let _ = strap;
+    }
+
     /// Starts writing a waveform.
     fn trace(&mut self, path: &std::path::Path) -> Result<(), ModelError> {
         let _ = path;

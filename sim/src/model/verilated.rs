@@ -73,6 +73,12 @@ impl Endpoint for VerilatedCore {
         self.api.data_w as usize / 8
     }
 
+    fn set_strap(&mut self, strap: &Strap) {
+        let words = strap.words();
+        // SAFETY: the model is alive, `words` is valid for its length during the call.
+        unsafe { (self.api.set_strap)(self.model.as_ptr(), words.as_ptr(), words.len()) }
+    }
+
     fn step(&mut self, input: &Inputs, output: &mut Outputs) -> Result<(), ModelError> {
         // SAFETY: the model is alive; both structs have the layout that the shim expects.
         let status = unsafe { (self.api.step)(self.model.as_ptr(), input, output) };

@@ -194,6 +194,13 @@ impl Sim {
         self.driver_ready
     }
 
+    /// Plugs the cable in or pulls it, and simulates the cycle in which the card notices.
+    pub fn set_link(&mut self, up: bool) -> Result<(), SimError> {
+        self.config.strap.link_up = up;
+        self.model.set_strap(&self.config.strap);
+        self.step()
+    }
+
     /// Starts a waveform (cargo feature `trace`).
     pub fn trace(&mut self, path: &std::path::Path) -> Result<(), SimError> {
         Ok(self.model.trace(path)?)
