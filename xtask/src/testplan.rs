@@ -15,8 +15,9 @@ use crate::lint::Check;
 const PLAN: &str = "tests/testplan.md";
 
 /// Crates with tests, and their folders.
-const CRATES: [(&str, &str); 7] = [
+const CRATES: [(&str, &str); 8] = [
     ("ferronic", "host/driver"),
+    ("ferronic-block-tests", "tests/blocks"),
     ("ferronic-cli", "host/cli"),
     ("ferronic-cosim-tests", "tests/cosim"),
     ("ferronic-figures", "xtask/figures"),

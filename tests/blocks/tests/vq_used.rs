@@ -138,11 +138,10 @@ impl Bench {
         self.block.set("wr_ready_i", rng.chance(rates.ready));
         self.block.set("pub_ready_i", rng.chance(rates.ready));
         self.block.settle()?;
+        // The table of addresses is a RAM: its answer comes in the next cycle, and stays.
         let table = self.block.word("table_q_o") as usize;
-        if let Some(ring) = self.rings.get(table) {
-            self.block.set("table_addr_i", ring.base);
-        }
-        self.block.settle()?;
+        let address = self.rings.get(table).map(|ring| ring.base);
+        let address = address.filter(|_| self.block.is("table_re_o"));
 
         let taken: Vec<bool> = [("rx_valid_i", "rx_ready_o"), ("tx_valid_i", "tx_ready_o")]
             .iter()
@@ -169,6 +168,9 @@ impl Bench {
             ring.told = ring.visible;
         }
         self.block.tick()?;
+        if let Some(address) = address {
+            self.block.set("table_addr_i", address);
+        }
         if event {
             self.block.set("event_valid_i", false);
         }
