@@ -3,13 +3,13 @@
 //! A model is compiled once per content (sources, flags, tools) and kept under
 //! `.tools/cache/verilated/<hash>`, so that a build without a change to the RTL costs nothing.
 
-mod compile;
-mod hash;
-mod sources;
+mod model;
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::exit;
+
+use ferronic_verilate::{Built, Toolchain};
 
 const WIDTHS: [u32; 4] = [64, 128, 256, 512];
 
@@ -42,20 +42,24 @@ fn run() -> Result<(), String> {
     let queue_pairs = queue_pairs()?;
     println!("cargo::rustc-env=FERRONIC_QUEUE_PAIRS={queue_pairs}");
 
-    let job = compile::Job {
-        sources: sources::collect(&root)?,
-        cache: cache_dir(&root),
-        shim: manifest.join("shim"),
-        verilator: verilator(&root)?,
+    let toolchain = Toolchain {
+        cache: ferronic_verilate::cache_dir(&root),
+        hooks: manifest.join("shim"),
+        verilator: ferronic_verilate::verilator(&root)?,
         cxx: env::var("CXX").unwrap_or_else(|_| "g++".to_owned()),
-        queue_pairs,
         trace: feature("TRACE"),
         coverage: feature("COVERAGE"),
         jobs: env::var("NUM_JOBS")
             .ok()
             .and_then(|n| n.parse().ok())
             .unwrap_or(2),
-        root,
+        root: root.clone(),
+    };
+    let job = model::Job {
+        sources: ferronic_verilate::collect(&root)?,
+        shim: manifest.join("shim"),
+        toolchain,
+        queue_pairs,
     };
     let widths: Vec<u32> = WIDTHS
         .into_iter()
@@ -69,22 +73,22 @@ fn run() -> Result<(), String> {
     }
     for width in &widths {
         let built = job.model(*width)?;
-        link(&built.dir, &built.name);
+        link(&built);
     }
     // After the models: they use it.
-    let runtime = job.runtime()?;
-    link(&runtime.dir, &runtime.name);
+    let runtime = job.toolchain.runtime()?;
+    link(&runtime);
     println!("cargo::rustc-link-lib=dylib=stdc++");
-    if job.trace {
+    if job.toolchain.trace {
         println!("cargo::rustc-link-lib=dylib=lz4");
         println!("cargo::rustc-link-lib=dylib=z");
     }
     Ok(())
 }
 
-fn link(dir: &Path, name: &str) {
-    println!("cargo::rustc-link-search=native={}", dir.display());
-    println!("cargo::rustc-link-lib=static={name}");
+fn link(built: &Built) {
+    println!("cargo::rustc-link-search=native={}", built.dir.display());
+    println!("cargo::rustc-link-lib=static={}", built.name);
 }
 
 fn var(name: &str) -> Result<String, String> {
@@ -106,42 +110,4 @@ fn queue_pairs() -> Result<u32, String> {
                 "FERRONIC_QUEUE_PAIRS is {text:?}: it must be a number from 1 to 64"
             )),
     }
-}
-
-fn cache_dir(root: &Path) -> PathBuf {
-    match env::var_os("FERRONIC_CACHE") {
-        Some(dir) => PathBuf::from(dir),
-        None => root.join(".tools/cache"),
-    }
-    .join("verilated")
-}
-
-/// The Verilator launcher: the environment's choice, the one that set-up made, or the system's.
-fn verilator(root: &Path) -> Result<PathBuf, String> {
-    if let Some(path) = env::var_os("FERRONIC_VERILATOR") {
-        let path = PathBuf::from(path);
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(format!(
-                "FERRONIC_VERILATOR names {}, which is not a file",
-                path.display()
-            ))
-        };
-    }
-    let own = root.join(".tools/bin/verilator");
-    println!("cargo::rerun-if-changed={}", own.display());
-    if own.is_file() {
-        return Ok(own);
-    }
-    env::var_os("PATH")
-        .iter()
-        .flat_map(env::split_paths)
-        .map(|dir| dir.join("verilator"))
-        .find(|path| path.is_file())
-        .ok_or_else(|| {
-            "Verilator was not found: run `cargo xtask setup` (it goes into .tools/), or put \
-             `verilator` 5.032 or later on PATH, or name it in FERRONIC_VERILATOR"
-                .to_owned()
-        })
 }
