@@ -6,7 +6,7 @@
 // Heads are stored in ring order, Depth for each queue, addressed by the available index itself, so
 // the pointers are ring indexes: `wr` (stored), `commit` (taken for good; vq_avail may refill), and
 // the one walking pointer of the queue being served. A rewind gives back what was taken since the
-// last commit.
+// last commit; after an answer of `none` only a rewind may follow.
 //
 // A chain is followed in windows: up to ChainWindow descriptors are read at once, in the hope that
 // `next` counts upwards, as drivers mostly do; an indirect table is read WindowMax entries at once.
