@@ -61,8 +61,8 @@ package ferronic_pkg;
     logic [15:0] ptr;    // byte address in the receive RAM, wraps at its size
   } dma_wr_cmd_t;
 
-  // One ready-made posted write TLP of whole DWs, for rings and MSI-X. The caller sees to it that it
-  // is at most 128 bytes, the smallest MPS, and does not cross 4 KiB.
+  // One ready-made posted write TLP of whole DWs, for rings and MSI-X. The caller sees to it that
+  // it is at most 128 bytes, the smallest MPS, and does not cross 4 KiB.
   typedef struct packed {
     logic [63:2] addr;
     logic [ 5:0] dw_len; // 1 to 32

@@ -9,6 +9,7 @@
 module prim_ram_1r1w #(
   parameter int unsigned Width = 32,
   parameter int unsigned Depth = 512,
+  parameter bit          InBlock = 1'b0,   // block RAM even where that is wasteful
   parameter bit          ZeroInit = 1'b0,  // zero after configuration of the FPGA
   localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
 ) (
@@ -20,7 +21,10 @@ module prim_ram_1r1w #(
   input  logic [AddrW-1:0] raddr_i,
   output logic [Width-1:0] rdata_o
 );
-  (* no_rw_check *)
+  /* verilator lint_off UNUSEDPARAM */ // only synthesis reads the attribute
+  localparam Style = InBlock ? "block" : "auto";
+  /* verilator lint_on UNUSEDPARAM */
+  (* no_rw_check, ram_style = Style *)
   logic [Width-1:0] mem[Depth];
 
   if (ZeroInit) begin : g_zero

@@ -36,12 +36,12 @@ module vq_table
 
   for (genvar h = 0; h < 2; h++) begin : g_half
     wire we = (h == 0) ? we_lo_i : we_hi_i;
-    prim_ram_1r1w #(.Width(32), .Depth(4 * NumQueues)) u_fetch (
+    prim_ram_1r1w #(.Width(32), .Depth(4 * NumQueues), .InBlock(1'b1)) u_fetch (
       .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i,
       .re_i(fetch_re_i), .raddr_i({fetch_area_i, fetch_q_i[QW-1:0]}),
       .rdata_o(fetch_addr_o[32*h +: 32])
     );
-    prim_ram_1r1w #(.Width(32), .Depth(4 * NumQueues)) u_reg (
+    prim_ram_1r1w #(.Width(32), .Depth(4 * NumQueues), .InBlock(1'b1)) u_reg (
       .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i,
       .re_i(1'b1), .raddr_i({reg_area_i, reg_q_i[QW-1:0]}),
       .rdata_o(reg_addr_o[32*h +: 32])
