@@ -192,12 +192,24 @@ module vq_used
   wire [AgeW-1:0] age = now_q - since_q;
   wire        want   = (pend >= 16'(BatchEntries)) || quiet || (age >= AgeW'(HoldCycles));
   wire [11:0] to_wrap = {1'b0, mask_q} + 12'd1 - {1'b0, slot};
-  wire [9:0]  to_page = 10'd512 - {1'b0, addr_q[11:3]} - {9'd0, addr_q[2]};
   wire [4:0]  c_pend  = (pend > 16'(PendDepth)) ? 5'(PendDepth) : pend[4:0];
   wire [4:0]  c_wrap  = (to_wrap > 12'd16) ? 5'd16 : to_wrap[4:0];
+  // What does not need the address is worked out while that is.
+  logic [4:0] c_most_q;     // entries that wait and lie together
+  logic       some_q, want_q, due_q;
+  always_ff @(posedge clk_i) begin
+    if (st_q == StAddress) begin
+      c_most_q <= (c_pend < c_wrap) ? c_pend : c_wrap;
+      some_q   <= (pend != '0);
+      want_q   <= want;
+      due_q    <= unpub && (behind == '0 || behind[15]);
+    end
+  end
+  // Whole entries up to the end of the page; the one that it cuts is written in halves.
+  wire [9:0]  to_page = 10'd512 - {1'b0, addr_q[11:3]} - {9'd0, addr_q[2]};
+  wire        cut     = (addr_q[11:2] == '1);
   wire [4:0]  c_page  = (to_page > 10'd16) ? 5'd16 : to_page[4:0];
-  wire [4:0]  c_pw    = (c_pend < c_wrap) ? c_pend : c_wrap;
-  wire [4:0]  c_n     = (c_pw < c_page) ? c_pw : c_page;
+  wire [4:0]  c_n     = (c_most_q < c_page) ? c_most_q : c_page;
 
   assign table_re_o = (st_q == StPick);
   assign table_q_o  = event_valid_i ? event_q_i : list_q;
@@ -318,8 +330,8 @@ module vq_used
         StLoad: st_q <= StAddress;
         StAddress: st_q <= StDecide;
         StDecide: begin
-          if (unpub && (behind == '0 || behind[15]) && (want || started_q)) st_q <= StIndex;
-          else if (pend != '0 && want) st_q <= (c_n == '0) ? StRead : StWrite;
+          if (due_q && (want_q || started_q)) st_q <= StIndex;
+          else if (some_q && want_q) st_q <= cut ? StRead : StWrite;
           else st_q <= StFinish;
         end
         StRead: st_q <= StHalf0;
@@ -360,7 +372,7 @@ module vq_used
         pend_idx_q <= wrt_q;
         done_n_q   <= '0;
       end
-      StDecide: n_q <= (c_n == '0) ? 5'd1 : c_n;
+      StDecide: n_q <= cut ? 5'd1 : c_n;
       StMoved: begin
         started_q <= 1'b1;
         wrt_q     <= written;
