@@ -7,7 +7,9 @@
 // the per-queue RAMs are cleared. It does not depend on any block of the data path behaving well.
 //
 // A queue reset (RING_RESET) pauses the data path at frame boundaries, lets it drain by itself, and
-// clears that queue alone; what the other queues hold stays.
+// clears that queue alone; what the other queues hold stays. Resets of several queues are kept
+// apart. A read that is never answered ends by its time-out; a transmit frame under way is waited
+// for as long as the wire takes.
 //
 // After power-up everything is cleared once. Clearing takes 4 cycles a queue.
 module fn_reset

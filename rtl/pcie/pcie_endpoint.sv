@@ -59,8 +59,8 @@ module pcie_endpoint
   output logic [127:0]     cc_hdr_o,
   output logic [DataW-1:0] cc_data_o,
 
-  // Function reset and halt. `fn_rst_i` only while `idle_o`. While `fn_busy_i` is high memory
-  // requests of the host wait; configuration requests that came before them are served.
+  // Function reset and halt. `fn_rst_i` only while `idle_o`. While `fn_busy_i` is high the host's
+  // memory writes are void, but for the MSI-X table; reads are served.
   input  logic             halt_i,
   output logic             idle_o,
   input  logic             fn_rst_i,

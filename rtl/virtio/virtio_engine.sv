@@ -6,6 +6,8 @@
 //   doorbell -> vq_avail -> vq_desc_fetch -> vq_desc_load -> vq_walker (rx, tx) -> data path
 //   data path -> vq_used -> vq_notify -> interrupt
 //
+// Long because it is a list of connections and little else.
+//
 // Control reads share one DMA client (vq_read_arb) and land in ctl_ram. A protocol error anywhere
 // stops all queues and sets DEVICE_NEEDS_RESET.
 module virtio_engine
