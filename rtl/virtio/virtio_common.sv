@@ -33,9 +33,10 @@ module virtio_common
   output vq_area_e    table_w_area_o,
   output qid_t        table_w_q_o,
   output logic [31:0] table_wdata_o,
+  output logic        table_re_o,
   output vq_area_e    table_area_o,
   output qid_t        table_q_o,
-  input  logic [63:0] table_addr_i,
+  input  logic [63:0] table_addr_i,     // one cycle later
 
   input  logic        broken_i,         // pulse: DEVICE_NEEDS_RESET
   input  logic        config_changed_i, // pulse
@@ -62,7 +63,6 @@ module virtio_common
       (64'd1 << FMtu) | (64'd1 << FMac) | (64'd1 << FMrgRxbuf) | (64'd1 << FStatus) |
       (64'd1 << FIndirect) | (64'd1 << FEventIdx) | (64'd1 << FVersion1) | (64'd1 << FAccess) |
       (64'd1 << FOrder) | (64'd1 << FNotifData) | (64'd1 << FRingReset) | (64'd1 << FSpeedDuplex);
-  localparam logic [15:0] NoVector = 16'hffff;
   // Status bits (virtio 1.2, "Device Status Field").
   localparam int unsigned SDriverOk = 2, SFeaturesOk = 3, SNeedsReset = 6;
 
@@ -73,7 +73,8 @@ module virtio_common
   logic [63:0] driver_q;           // bits outside Implemented are constant
   logic [7:0]  foreign_q;          // by byte: holds a bit that is not offered
   logic [7:0]  status_q, generation_q;
-  logic [15:0] cfg_vector_q, select_q;
+  vq_vector_t  cfg_vector_q;
+  logic [15:0] select_q;
   logic        ack_q;
   logic [31:0] rdata_q;
 
@@ -82,16 +83,16 @@ module virtio_common
   qid_t        sq7;
   assign sq7 = qid_t'(sq);
 
-  logic [10:0] mask_rd;
-  logic        enable_rd;
-  logic [15:0] vector_rd;
-  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
-    .clk_i, .we_i(cfg_o.we_size), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(cfg_o.mask), .raddr_i(sq),
-    .rdata_o(mask_rd));
+  logic        we_size, enable_rd;
+  ring_t       size_w, size_rd;     // log2
+  vq_vector_t  vector_rd;
+  prim_lutram #(.Width(4), .Depth(NumQueues)) u_size (
+    .clk_i, .we_i(we_size), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(size_w), .raddr_i(sq),
+    .rdata_o(size_rd));
   prim_lutram #(.Width(1), .Depth(NumQueues)) u_enable (
-    .clk_i, .we_i(cfg_o.we_enable), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(cfg_o.enable),
+    .clk_i, .we_i(cfg_o.we_ring), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(!clear_i.valid),
     .raddr_i(sq), .rdata_o(enable_rd));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_vector (
+  prim_lutram #(.Width($bits(vq_vector_t)), .Depth(NumQueues)) u_vector (
     .clk_i, .we_i(cfg_o.we_vector), .waddr_i(cfg_o.q[QW-1:0]), .wdata_i(cfg_o.vector),
     .raddr_i(sq), .rdata_o(vector_rd));
 
@@ -103,7 +104,8 @@ module virtio_common
   wire [31:0] wd    = req_i.wdata;
   wire [3:0]  be    = req_i.be;
 
-  assign table_q_o = sq7;
+  assign table_re_o = go && !req_i.write && dw[5:3] == 3'd1;
+  assign table_q_o  = sq7;
   always_comb begin
     unique case (dw)
       6'd8, 6'd9:   table_area_o = AreaDesc;
@@ -113,6 +115,9 @@ module virtio_common
   end
 
   // ---------------------------------------------------------------- reads
+  function automatic logic [15:0] vector_as_read(input vq_vector_t v);
+    vector_as_read = {{8{v == NoVector}}, v};
+  endfunction
   logic [31:0] rdata;
   always_comb begin
     rdata = '0;
@@ -123,11 +128,11 @@ module virtio_common
       6'd2: rdata = drv_select_q;
       6'd3: rdata = (drv_select_q == 32'd0) ? driver_q[31:0] :
                     (drv_select_q == 32'd1) ? driver_q[63:32] : '0;
-      6'd4: rdata = {16'(NumQueues), cfg_vector_q};
+      6'd4: rdata = {16'(NumQueues), vector_as_read(cfg_vector_q)};
       // Not 0 before a reset is through with all DMA.
       6'd5: rdata = {select_q, generation_q, status_q | {7'd0, busy_i}};
-      6'd6: rdata = {sel_ok ? vector_rd : NoVector,
-                     sel_ok ? {5'd0, mask_rd} + 16'd1 : 16'd0};
+      6'd6: rdata = {sel_ok ? vector_as_read(vector_rd) : 16'hffff,
+                     sel_ok ? {4'd0, ring_size(size_rd)} : 16'd0};
       6'd7: rdata = {select_q, 15'd0, sel_ok && enable_rd};
       // queue_notify_data equals the queue's number; queue_reset reads 1 while it is going on.
       6'd14: rdata = {15'd0, sel_ok && queue_reset_busy_i, select_q};
@@ -139,11 +144,17 @@ module virtio_common
   wire features_ok = status_q[SFeaturesOk];
   wire may_set     = sel_ok && !enable_rd && in_range;
   wire new_status  = wr && in_range && dw == 6'd5 && be[0];
-  wire size_ok     = (wd[15:0] != '0) && ((wd[15:0] & (wd[15:0] - 16'd1)) == '0) &&
-                     (wd[15:0] <= strap_i.queue_size);
-  wire [15:0] size_m1 = wd[15:0] - 16'd1;
-  function automatic logic [15:0] vector_of(input logic [15:0] v);
-    vector_of = (v[15:8] == '0 && v[7:0] < 8'(NumVectors)) ? v : NoVector;
+  // The place of the one bit that is set; what has more does not equal the power it stands for.
+  function automatic ring_t log2_of(input logic [15:0] size);
+    log2_of = '0;
+    for (int i = 0; i < 16; i++) if (size[i]) log2_of |= 4'(i);
+  endfunction
+  ring_t wd_log2, strap_log2;
+  assign wd_log2    = log2_of(wd[15:0]);
+  assign strap_log2 = log2_of(strap_i.queue_size);
+  wire size_ok      = (wd[15:0] == 16'd1 << wd_log2) && (wd_log2 <= strap_log2);
+  function automatic vq_vector_t vector_of(input logic [15:0] v);
+    vector_of = (v[15:8] == '0 && v[7:0] < 8'(NumVectors)) ? v[7:0] : NoVector;
   endfunction
 
   wire        enable_w = wr && may_set && dw == 6'd7 && be[0] && wd[0] && features_ok;
@@ -153,17 +164,16 @@ module virtio_common
   assign select_q_o      = sq7;
   assign reset_o         = new_status && wd[7:0] == '0;
 
-  wire [15:0] strap_m1 = strap_i.queue_size - 16'd1;
+  assign we_size = clear_i.valid ||
+                   (wr && may_set && dw == 6'd6 && be[1:0] == 2'b11 && size_ok);
+  assign size_w  = clear_i.valid ? strap_log2 : wd_log2;
   always_comb begin
-    cfg_o = '{we_size: 1'b0, we_enable: 1'b0, we_vector: 1'b0, q: sq7, mask: size_m1[10:0],
-              enable: 1'b1, vector: vector_of(wd[31:16])};
     if (clear_i.valid) begin
-      cfg_o = '{we_size: 1'b1, we_enable: 1'b1, we_vector: 1'b1, q: clear_i.q,
-                mask: strap_m1[10:0], enable: 1'b0, vector: NoVector};
+      cfg_o = '{we_ring: 1'b1, we_vector: 1'b1, q: clear_i.q, ring: RingOff, vector: NoVector};
     end else begin
-      cfg_o.we_size   = wr && may_set && dw == 6'd6 && be[1:0] == 2'b11 && size_ok;
-      cfg_o.we_vector = wr && sel_ok && in_range && dw == 6'd6 && be[3:2] == 2'b11;
-      cfg_o.we_enable = enable_w;
+      cfg_o = '{we_ring: enable_w,
+                we_vector: wr && sel_ok && in_range && dw == 6'd6 && be[3:2] == 2'b11,
+                q: sq7, ring: size_rd, vector: vector_of(wd[31:16])};
     end
   end
 
@@ -255,8 +265,8 @@ module virtio_common
   assign indirect_o      = driver_q[FIndirect];
   assign notif_data_o    = driver_q[FNotifData];
   assign mrg_rxbuf_o     = driver_q[FMrgRxbuf];
-  assign config_vector_o = cfg_vector_q;
+  assign config_vector_o = vector_as_read(cfg_vector_q);
 
   logic unused;
-  assign unused = ^{req_i.addr, strap_m1[15:11], size_m1[15:11], strap_i};
+  assign unused = ^{req_i.addr, strap_i};
 endmodule

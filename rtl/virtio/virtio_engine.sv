@@ -152,11 +152,11 @@ module virtio_engine
   end
   assign reg_rsp_o = slave_rsp[slave];
 
-  logic        t_we_lo, t_we_hi, t_fetch_re, t_used_re;
+  logic        t_we_lo, t_we_hi, t_fetch_re, t_reg_re, t_used_re, t_used_ready;
   vq_area_e    t_w_area, t_reg_area, t_fetch_area;
   qid_t        t_w_q, t_reg_q, t_fetch_q, t_used_q;
   logic [31:0] t_wdata;
-  logic [63:0] t_reg_addr, t_fetch_addr, t_used_addr;
+  logic [63:0] t_shared_addr, t_fetch_addr;
   logic        config_changed, link_q;
 
   virtio_common #(.NumQueues(NumQueues), .NumVectors(NumVectors)) u_common (
@@ -169,9 +169,10 @@ module virtio_engine
     .table_w_area_o    (t_w_area),
     .table_w_q_o       (t_w_q),
     .table_wdata_o     (t_wdata),
+    .table_re_o        (t_reg_re),
     .table_area_o      (t_reg_area),
     .table_q_o         (t_reg_q),
-    .table_addr_i      (t_reg_addr),
+    .table_addr_i      (t_shared_addr),
     .broken_i          (broken),
     .config_changed_i  (config_changed),
     .reset_o,
@@ -308,12 +309,13 @@ module virtio_engine
     .fetch_area_i(t_fetch_area),
     .fetch_q_i   (t_fetch_q),
     .fetch_addr_o(t_fetch_addr),
-    .used_re_i   (t_used_re),
-    .used_q_i    (t_used_q),
-    .used_addr_o (t_used_addr),
-    .reg_area_i  (t_reg_area),
-    .reg_q_i     (t_reg_q),
-    .reg_addr_o  (t_reg_addr)
+    .reg_re_i     (t_reg_re),
+    .reg_area_i   (t_reg_area),
+    .reg_q_i      (t_reg_q),
+    .used_re_i    (t_used_re),
+    .used_ready_o (t_used_ready),
+    .used_q_i     (t_used_q),
+    .shared_addr_o(t_shared_addr)
   );
 
   // Readers, most urgent first. Heads come last: they take every cycle that is left.
@@ -337,7 +339,8 @@ module virtio_engine
 
   logic        credit_valid, credit_ready, crx_valid, crx_ready, ctx_valid, ctx_ready;
   qid_t        credit_q, crx_q, ctx_q, look_q;
-  logic [15:0] commit_rx, commit_tx, used_idx;
+  vq_ptr_t     commit_rx, commit_tx;
+  logic [15:0] used_idx;
   assign credit_valid = crx_valid || ctx_valid;
   assign credit_q     = crx_valid ? crx_q : ctx_q;
   assign crx_ready    = credit_ready;
@@ -401,7 +404,6 @@ module virtio_engine
   logic [4:0] ld_reads;
   vq_desc_fetch #(.NumQueues(NumQueues)) u_desc_fetch (
     .clk_i, .rst_ni, .fn_rst_i, .clear_i,
-    .cfg_i       (cfg),
     .job_valid_i (job_valid),
     .job_ready_o (job_ready),
     .job_i       (job),
@@ -566,7 +568,8 @@ module virtio_engine
     .event_idx_i  (ev_idx),
     .table_re_o   (t_used_re),
     .table_q_o    (t_used_q),
-    .table_addr_i (t_used_addr),
+    .table_ready_i(t_used_ready),
+    .table_addr_i (t_shared_addr),
     .wr_valid_o, .wr_ready_i, .wr_hdr_o, .wr_last_o, .wr_data_o,
     .pub_valid_o  (pub_valid),
     .pub_ready_i  (pub_ready),

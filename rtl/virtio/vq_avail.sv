@@ -53,7 +53,7 @@ module vq_avail
 
   // Pointers that others own, looked up by queue.
   output qid_t         look_q_o,
-  input  logic [15:0]  commit_i,
+  input  vq_ptr_t      commit_i,
   input  logic [15:0]  used_idx_i,
 
   output logic         rd_valid_o,
@@ -104,9 +104,9 @@ module vq_avail
   logic [15:0] idx_q;
   logic        idx_err_q, new_idx_q;
   state_t      s_q, s_rd;
-  logic [15:0] commit_q, used_q;
-  logic [10:0] mask_q, mask_rd;
-  logic        en_q, en_rd;
+  vq_ptr_t     commit_q;
+  logic [15:0] used_q;
+  ring_t       ring_q, ring_rd;
   logic [ 4:0] count_q;
   logic [ 2:0] slot_q, last_slot_q;
   logic [ 3:0] slots_used_q;
@@ -148,12 +148,16 @@ module vq_avail
 
   logic   s_we, l_we, listed_rd, listed_q, listed_d;
   state_t s_wdata;
-  prim_lutram #(.Width($bits(state_t)), .Depth(NumQueues)) u_state (
+  // Read as an event is picked, put back when it is dealt with.
+  logic pick_any;
+  qid_t pick_q;
+  prim_ram_1r1w #(.Width($bits(state_t)), .Depth(NumQueues), .InBlock(1'b1)) u_state (
     .clk_i,
     .we_i   (s_we || clear_i.valid),
     .waddr_i(clear_i.valid ? clear_i.q[QW-1:0] : q_q[QW-1:0]),
     .wdata_i(clear_i.valid ? '0 : s_wdata),
-    .raddr_i(q_q[QW-1:0]),
+    .re_i   (pick_any),
+    .raddr_i(pick_q[QW-1:0]),
     .rdata_o(s_rd)
   );
   // In the work list? Outlives a reset of the queue alone, as its place in the list does.
@@ -165,13 +169,9 @@ module vq_avail
     .raddr_i(q_q[QW-1:0]),
     .rdata_o(listed_rd)
   );
-  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
-    .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
-    .raddr_i(q_q[QW-1:0]), .rdata_o(mask_rd)
-  );
-  prim_lutram #(.Width(1), .Depth(NumQueues)) u_enable (
-    .clk_i, .we_i(cfg_i.we_enable), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.enable),
-    .raddr_i(q_q[QW-1:0]), .rdata_o(en_rd)
+  prim_lutram #(.Width($bits(ring_t)), .Depth(NumQueues)) u_ring (
+    .clk_i, .we_i(cfg_i.we_ring), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.ring),
+    .raddr_i(q_q[QW-1:0]), .rdata_o(ring_rd)
   );
 
   assign look_q_o = q_q;
@@ -183,6 +183,9 @@ module vq_avail
   wire pick_db   = pick && !pick_idx && db_valid_i;
   wire pick_cred = pick && !pick_idx && !pick_db && credit_valid_i;
   wire pick_list = pick && !pick_idx && !pick_db && !pick_cred && work_list;
+
+  assign pick_any = pick_idx || pick_db || pick_cred || pick_list;
+  assign pick_q   = pick_idx ? idxq_q : pick_db ? db_q_i : pick_cred ? credit_q_i : list_q;
 
   assign db_ready_o     = pick_db;
   assign credit_ready_o = pick_cred;
@@ -196,35 +199,40 @@ module vq_avail
   wire [15:0] behind     = s_q.seen - idx_q;
   wire [15:0] from_used  = idx_q - used_q;
   // A doorbell older than what a read has shown is nothing new.
-  wire [15:0] ring_size  = {4'd0, {1'b0, mask_q} + 12'd1};
-  wire        newer      = (behind > ring_size) && en_q && run_i;
-  wire        too_far    = from_used > ring_size;
+  wire        en         = (ring_q != RingOff);
+  wire [15:0] size       = {4'd0, ring_size(ring_q)};
+  wire [10:0] mask       = ring_mask(ring_q);
+  wire        newer      = (behind > size) && en && run_i;
+  wire        too_far    = from_used > size;
 
   // How many entries can be read at once? What does not depend on a newer index is worked out while
   // that is taken in, so that deciding is short.
   function automatic logic [4:0] clip(input logic [15:0] v);
     clip = (v >= 16'(JobEntries)) ? 5'(JobEntries) : v[4:0];
   endfunction
-  wire [15:0] held       = s_q.fetched - commit_q;
-  wire [ 8:0] depth      = q_q[0] ? 9'(TxDepth) : 9'(RxDepth);
-  wire [ 8:0] space      = depth - held[8:0];
-  wire [11:0] to_wrap    = ring_size[11:0] - {1'b0, s_q.fetched[10:0] & mask_q};
-  wire [ 4:0] c_space    = clip({7'd0, space});
-  wire [ 4:0] c_wrap     = clip({4'd0, to_wrap});
-  wire [10:0] guess_first = (s_q.fetched[10:0] + guess_shift_i) & mask_q;
-  wire [11:0] guess_room = ring_size[11:0] - {1'b0, guess_first};
+  wire [10:0] entry      = s_q.fetched[10:0] & mask;
+  wire vq_ptr_t held     = s_q.fetched[$bits(vq_ptr_t)-1:0] - commit_q;
+  wire vq_ptr_t depth    = q_q[0] ? vq_ptr_t'(TxDepth) : vq_ptr_t'(RxDepth);
+  wire vq_ptr_t space    = depth - held;
+  wire [ 4:0] c_space    = clip(16'(space));
+  // Entries, or descriptors, from here to the end of the ring.
+  function automatic logic [4:0] to_end(input logic [10:0] at);
+    to_end = |at[10:4] ? 5'd16 : {1'b0, at[3:0]} + 5'd1;
+  endfunction
+  wire [ 4:0] c_wrap     = to_end(mask & ~entry);
+  wire [10:0] guess_first = (s_q.fetched[10:0] + guess_shift_i) & mask;
   // With so much in hand, asking for more can wait until some is used: that is reported. A frame
   // may need RxEnough buffers, so receive never waits with fewer.
-  wire        enough     = held >= (q_q[0] ? 16'(TxEnough) : 16'(RxEnough));
+  wire        enough     = held >= (q_q[0] ? vq_ptr_t'(TxEnough) : vq_ptr_t'(RxEnough));
   logic [4:0] limit_q, room_q;   // entries that fit; descriptors up to the end of the table
   logic       full_q, tight_q, enough_q, guess_on_q;
   logic [3:0] space_q;           // meaningful if tight_q
   always_ff @(posedge clk_i) begin
     if (st_q == StUpdate) begin
       limit_q    <= (c_space < c_wrap) ? c_space : c_wrap;
-      room_q     <= clip({4'd0, guess_room});
+      room_q     <= to_end(mask & ~guess_first);
       full_q     <= (space == '0);
-      tight_q    <= (space < 9'd8) && (held != '0);
+      tight_q    <= (space < 8) && (held != '0);
       enough_q   <= enough;
       guess_on_q <= guess_on_i;
       first_q    <= guess_first;
@@ -273,7 +281,7 @@ module vq_avail
     rd_o.area   = AreaDriver;
     rd_o.q      = q_q;
     if (st_q == StEntries) begin
-      rd_o.offset = 20'd4 + {8'd0, s_q.fetched[10:0] & mask_q, 1'b0};
+      rd_o.offset = 20'd4 + {8'd0, entry, 1'b0};
       rd_o.len    = {3'd0, count_q, 1'b0};
       rd_o.ptr    = CtlAvail | {3'd0, slot_q, 6'd0};
       rd_o.client = ClAvail;
@@ -294,7 +302,7 @@ module vq_avail
   end
   assign job_valid_o   = (st_q == StEntries) && rd_ready_i;
   assign job_o         = '{q: q_q, count: count_q, slot: slot_q};
-  assign job_guess_o   = '{entry: s_q.fetched[10:0] & mask_q, guessed: guess_q, guess: first_q};
+  assign job_guess_o   = '{ring: ring_q, entry: entry, guessed: guess_q, guess: first_q};
   assign event_valid_o = (st_q == StEvent);
   assign event_q_o     = q_q;
   assign event_idx_o   = s_q.seen;
@@ -340,7 +348,7 @@ module vq_avail
         end
         StDecide: begin
           st_q <= StStore;
-          if (en_q && run_i && !pause_i) begin
+          if (en && run_i && !pause_i) begin
             if (avail != '0) begin
               if (!put_off && slot_ok) st_q <= StEntries;
             end else if (enough_q) begin
@@ -365,26 +373,12 @@ module vq_avail
   always_ff @(posedge clk_i) begin
     unique case (st_q)
       StPick: begin
-        relist_q <= 1'b0;
-        if (pick_idx) begin
-          ev_q      <= EvIndex;
-          q_q       <= idxq_q;
-          idx_err_q <= done_err;
-          new_idx_q <= !done_err;
-        end else if (pick_db) begin
-          ev_q      <= EvDoorbell;
-          q_q       <= db_q_i;
-          idx_q     <= db_idx_i;
-          new_idx_q <= db_has_idx_i;
-        end else if (pick_cred) begin
-          ev_q      <= EvCredit;
-          q_q       <= credit_q_i;
-          new_idx_q <= 1'b0;
-        end else begin
-          ev_q      <= EvList;
-          q_q       <= list_q;
-          new_idx_q <= 1'b0;
-        end
+        relist_q  <= 1'b0;
+        q_q       <= pick_q;
+        idx_err_q <= done_err;
+        idx_q     <= db_idx_i;
+        ev_q      <= pick_idx ? EvIndex : pick_db ? EvDoorbell : pick_cred ? EvCredit : EvList;
+        new_idx_q <= pick_idx ? !done_err : (pick_db && db_has_idx_i);
       end
       StRamWait: idx_q <= done_addr1 ? ram_data_i[31:16] : ram_data_i[15:0];
       StLoad: begin
@@ -392,12 +386,11 @@ module vq_avail
         listed_q <= listed_rd && (ev_q != EvList);
         commit_q <= commit_i;
         used_q   <= used_idx_i;
-        mask_q   <= mask_rd;
-        en_q     <= en_rd;
+        ring_q   <= ring_rd;
       end
       StUpdate: begin
         if (ev_q == EvIndex) s_q.reading <= 1'b0;
-        if (ev_q == EvDoorbell && !new_idx_q && en_q) s_q.ask <= 1'b1;
+        if (ev_q == EvDoorbell && !new_idx_q && en) s_q.ask <= 1'b1;
         if (new_idx_q && newer && !too_far) begin
           s_q.seen  <= idx_q;
           s_q.armed <= 1'b0;
@@ -407,8 +400,8 @@ module vq_avail
         count_q <= c_count;
         guess_q <= guess_on_q && (c_count <= room_q);
         if (pause_i) begin
-          relist_q <= en_q && run_i;
-        end else if (en_q && run_i) begin
+          relist_q <= en && run_i;
+        end else if (en && run_i) begin
           if (avail != '0) begin
             // What cannot start now is looked at again, or when room is reported.
             relist_q <= !put_off && (!slot_ok || avail != {11'd0, c_count});
@@ -447,6 +440,6 @@ module vq_avail
                    clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{idxq_level, done_level, list_level, cookie.tag, ram_data_i[63:32], held[15:9],
-                    clear_i.q, cfg_i, q_q, commit_q};
+  assign unused = ^{idxq_level, done_level, list_level, cookie.tag, ram_data_i[63:32], clear_i.q,
+                    cfg_i, q_q, pick_q};
 endmodule

@@ -21,7 +21,6 @@ module vq_desc_fetch
   input  logic         rst_ni,
   input  logic         fn_rst_i,
   input  vq_clear_t    clear_i,
-  input  vq_cfg_t      cfg_i,
 
   input  logic         job_valid_i,
   output logic         job_ready_o,
@@ -67,7 +66,7 @@ module vq_desc_fetch
   logic [63:0] word_q;
   logic [4:0]  run_q;       // entries in the run collected so far
   logic [4:0]  first_q;     // its first entry
-  logic [15:0] start_q;     // its first descriptor
+  logic [10:0] start_q;     // its first descriptor
   logic [4:0]  reads_q;
   logic [10:0] mask;
 
@@ -89,10 +88,7 @@ module vq_desc_fetch
     .wdata_i(clear_i.valid ? {1'b1, 11'd0} : {!bad_q && (right_q || reads_q == 5'd1), shift}),
     .raddr_i(look_q_i[QW-1:0]), .rdata_o({look_on_o, look_shift_o})
   );
-  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
-    .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
-    .raddr_i(job_q.q[QW-1:0]), .rdata_o(mask)
-  );
+  assign mask = ring_mask(guess_q.ring);
 
   vq_cookie_t cookie;
   assign cookie = vq_cookie_t'(done_i.cookie);
@@ -123,10 +119,11 @@ module vq_desc_fetch
   // Entry i lies at half-word i + addr1 of the slot.
   wire [5:0]  half    = {1'b0, i_q} + {5'd0, addr1_q};
   wire [15:0] id      = word_q[16*half[1:0] +: 16];
-  wire        id_bad  = id > {5'd0, mask};
-  wire        joins   = (run_q != '0) && (id == start_q + {11'd0, run_q});
+  wire [11:0] number  = {|id[15:11], id[10:0]};   // 2,048 and more are alike
+  wire        id_bad  = number > {1'b0, mask};
+  wire        joins   = (run_q != '0) && (number == {1'b0, start_q} + {7'd0, run_q});
   wire        all     = (i_q == job_q.count);
-  wire        guessed = (id == {5'd0, guess_q.guess} + {11'd0, i_q});
+  wire        guessed = (number == {1'b0, guess_q.guess} + {7'd0, i_q});
 
   assign ram_req_o  = (st_q == StWord);
   assign ram_addr_o = {CtlAvail[11:9], job_q.slot, half[4:2]};
@@ -136,7 +133,7 @@ module vq_desc_fetch
     rd_o        = '0;
     rd_o.area   = AreaDesc;
     rd_o.q      = job_q.q;
-    rd_o.offset = {start_q, 4'd0};
+    rd_o.offset = {5'd0, start_q, 4'd0};
     rd_o.len    = {run_q, 4'd0};
     rd_o.ptr    = CtlDesc | {1'b0, job_q.slot, first_q[3:0], 4'd0};
     rd_o.client = ClDesc;
@@ -200,7 +197,7 @@ module vq_desc_fetch
         end else if (!all) begin
           if (id_bad) bad_q <= 1'b1;
           else if (run_q == '0) begin
-            start_q <= id;
+            start_q <= id[10:0];
             first_q <= i_q;
             run_q   <= 5'd1;
             i_q     <= i_q + 5'd1;
@@ -237,6 +234,6 @@ module vq_desc_fetch
   `FERRONIC_ASSERT_STABLE(RdStable, rd_valid_o, rd_ready_i || fn_rst_i, rd_o, clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{clear_i.q, look_q_i, guess_level, job_level, done_level, cookie.tag, cfg_i,
+  assign unused = ^{clear_i.q, look_q_i, guess_level, job_level, done_level, cookie.tag,
                     half[5], job_q.q, first_q[4]};
 endmodule

@@ -84,18 +84,10 @@ module vq_desc_load
   assign ram_addr_o = (ask_q == RdIds) ? {CtlAvail[11:9], job_q.slot, ask_half[4:2]}
                                        : {CtlDesc[11], job_q.slot, ask_i_q[3:0], ask_q == RdHigh};
 
-  wire [63:0] hi = ram_data_i;
   assign head_valid_o = ram_valid_i && (get_q == RdHigh);
   assign head_q_o     = job_q.q;
-  assign head_o = '{
-    indirect:   hi[32 + DescFlagIndirect],
-    write:      hi[32 + DescFlagWrite],
-    next_valid: hi[32 + DescFlagNext],
-    next:       hi[63:48],
-    id:         ids_q[16*get_half[1:0] +: 16],
-    len:        hi[31:0],
-    addr:       lo_q
-  };
+  wire [15:0] id = ids_q[16*get_half[1:0] +: 16];
+  assign head_o = '{id: id[10:0], desc: descriptor(lo_q, ram_data_i)};
 
   assign slot_free_o = (st_q == StDone);
   assign error_o     = (st_q == StDone) && bad_q;
@@ -150,5 +142,5 @@ module vq_desc_load
   end
 
   logic unused;
-  assign unused = ^{level, cookie, hi[47:35], ask_half[5], get_half[5:2], CtlDesc[10:0]};
+  assign unused = ^{level, cookie, id[15:11], ask_half[5], get_half[5:2], CtlDesc[10:0]};
 endmodule

@@ -60,20 +60,24 @@ module vq_notify
   state_t      s_q, s_rd;
   qid_t        q_q;
   logic        from_read_q, fire_q;
-  logic [15:0] idx_q, wish_q, vector, vector_q;
-  logic [10:0] mask;
+  logic [15:0] idx_q, wish_q;
+  vq_vector_t  vector, vector_q;
+  ring_t       ring;
   logic [2:0]  tag_q, rtag_q;
 
-  prim_lutram #(.Width($bits(state_t)), .Depth(NumQueues)) u_state (
+  // Read as a visit of the queue begins, put back as it ends.
+  logic pick;
+  qid_t pick_q;
+  prim_ram_1r1w #(.Width($bits(state_t)), .Depth(NumQueues), .InBlock(1'b1)) u_state (
     .clk_i, .we_i(st_q == StStore || clear_i.valid),
     .waddr_i(clear_i.valid ? clear_i.q[QW-1:0] : q_q[QW-1:0]),
-    .wdata_i(clear_i.valid ? '0 : s_q), .raddr_i(q_q[QW-1:0]), .rdata_o(s_rd));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_vector (
+    .wdata_i(clear_i.valid ? '0 : s_q), .re_i(pick), .raddr_i(pick_q[QW-1:0]), .rdata_o(s_rd));
+  prim_lutram #(.Width($bits(vq_vector_t)), .Depth(NumQueues)) u_vector (
     .clk_i, .we_i(cfg_i.we_vector), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.vector),
     .raddr_i(q_q[QW-1:0]), .rdata_o(vector));
-  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
-    .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
-    .raddr_i(q_q[QW-1:0]), .rdata_o(mask));
+  prim_lutram #(.Width($bits(ring_t)), .Depth(NumQueues)) u_ring (
+    .clk_i, .we_i(cfg_i.we_ring), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.ring),
+    .raddr_i(q_q[QW-1:0]), .rdata_o(ring));
 
   // Reads in flight, in order: queue and the index that was published when it was issued.
   logic fl_wr, fl_ready, fl_valid, fl_pop;
@@ -95,6 +99,8 @@ module vq_notify
     .level_o(dn_level));
 
   wire pick_done = (st_q == StPick) && dn_valid && fl_valid;
+  assign pick    = pick_done || (pub_valid_i && pub_ready_o);
+  assign pick_q  = pick_done ? fl_q : pub_q_i;
   // Only with room for one more read: reads are taken back by this very machine.
   assign pub_ready_o = (st_q == StPick) && !pick_done && !clear_i.valid && fl_ready;
   assign fl_pop      = (st_q == StRamWait) && ram_valid_i;
@@ -105,7 +111,7 @@ module vq_notify
   wire [15:0] past  = idx_q - wish_q - 16'd1;
   wire [15:0] batch = idx_q - s_q.told;
   wire wanted = event_idx_i ? (past < batch) : (!wish_q[0] && batch != '0);
-  wire no_vector = (vector_q == 16'hffff);
+  wire no_vector = (vector_q == NoVector);
 
   assign rd_valid_o = (st_q == StRead) && fl_ready;
   assign fl_wr      = rd_valid_o && rd_ready_i;
@@ -113,13 +119,13 @@ module vq_notify
     rd_o        = '0;
     rd_o.area   = AreaDriver;
     rd_o.q      = q_q;
-    rd_o.offset = event_idx_i ? 20'd4 + {7'd0, {1'b0, mask} + 12'd1, 1'b0} : 20'd0;
+    rd_o.offset = event_idx_i ? 20'd4 + {7'd0, ring_size(ring), 1'b0} : 20'd0;
     rd_o.len    = 9'd2;
     rd_o.ptr    = CtlEvent | {6'd0, tag_q, 3'd0};
     rd_o.client = ClEvent;
     rd_o.tag    = {1'b0, tag_q};
   end
-  assign irq_o     = '{valid: (st_q == StIrq), vector: vector_q};
+  assign irq_o     = '{valid: (st_q == StIrq), vector: {8'd0, vector_q}};
   assign irq_q_o   = q_q;
   assign isr_set_o = (st_q == StAnswer) && fire_q;
   assign idle_o    = (st_q == StPick) && !fl_valid && !pub_valid_i;
@@ -162,7 +168,7 @@ module vq_notify
     unique case (st_q)
       StPick: begin
         from_read_q <= pick_done;
-        q_q         <= pick_done ? fl_q : pub_q_i;
+        q_q         <= pick_q;
         idx_q       <= pick_done ? fl_idx : pub_idx_i;
       end
       StRamWait: begin
@@ -190,8 +196,8 @@ module vq_notify
 
   `FERRONIC_ASSERT(DoneFits, !(done_i.valid && cookie.client == ClEvent) || dn_ready,
                    clk_i, rst_ni)
-  `FERRONIC_ASSERT(IrqHasVector, !irq_o.valid || irq_o.vector != 16'hffff, clk_i, rst_ni)
+  `FERRONIC_ASSERT(IrqHasVector, !irq_o.valid || !no_vector, clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{fl_level, dn_level, cookie.tag, ram_data_i[63:32], cfg_i, clear_i.q, q_q};
+  assign unused = ^{fl_level, dn_level, cookie.tag, ram_data_i[63:32], cfg_i, clear_i.q, q_q, pick_q};
 endmodule

@@ -44,16 +44,35 @@ package vq_pkg;
     logic [3:0] tag;
   } vq_cookie_t;
 
+  // A queue as the blocks see it: log2 of its size once it is enabled, RingOff until then.
+  typedef logic [3:0] ring_t;
+  localparam ring_t RingOff = 4'hf;
+
+  // Size - 1 of an enabled queue.
+  function automatic logic [10:0] ring_mask(input ring_t ring);
+    for (int i = 0; i < 11; i++) ring_mask[i] = (ring > 4'(i));
+  endfunction
+
+  // Its size; 0 if not enabled.
+  function automatic logic [11:0] ring_size(input ring_t ring);
+    for (int i = 0; i < 12; i++) ring_size[i] = (ring == 4'(i));
+  endfunction
+
+  // MSI-X vectors of queues: at most 2 x 64 + 1.
+  typedef logic [7:0] vq_vector_t;
+  localparam vq_vector_t NoVector = 8'hff;
+
   // Changes of a queue's configuration, broadcast to the blocks that keep a copy.
   typedef struct packed {
-    logic        we_size;
-    logic        we_enable;
-    logic        we_vector;
-    qid_t        q;
-    logic [10:0] mask;    // size - 1
-    logic        enable;
-    logic [15:0] vector;  // MSI-X vector
+    logic       we_ring;
+    logic       we_vector;
+    qid_t       q;
+    ring_t      ring;
+    vq_vector_t vector;
   } vq_cfg_t;
+
+  // Low bits of a ring index: enough for what the prefetch RAM holds of a queue.
+  typedef logic [7:0] vq_ptr_t;
 
   // Virtqueue state is cleared queue by queue, at reset or at a reset of one queue.
   typedef struct packed {
@@ -72,28 +91,47 @@ package vq_pkg;
     logic [2:0] slot;
   } vq_job_t;
 
-  // With it: where in the ring the run starts, and which descriptors were guessed, if any.
+  // With it: the ring, where in it the run starts, and which descriptors were guessed, if any.
   typedef struct packed {
+    ring_t       ring;
     logic [10:0] entry;
     logic        guessed;
     logic [10:0] guess;
   } vq_guess_t;
 
-  // A head descriptor, as kept in the prefetch RAM.
+  // A descriptor without what no queue can use: a number past the largest table is kept as
+  // 0xfff, a length past 128 KiB - 1 as that, so that both still fail every check they failed.
   typedef struct packed {
     logic        indirect;
     logic        write;
     logic        next_valid;
-    logic [15:0] next;
-    logic [15:0] id;
-    logic [31:0] len;
+    logic [11:0] next;
+    logic [16:0] len;
     logic [63:0] addr;
+  } vq_desc_t;
+
+  // A head descriptor, as kept in the prefetch RAM: three block RAMs wide.
+  typedef struct packed {
+    logic [10:0] id;
+    vq_desc_t    desc;
   } vq_head_t;
 
   // Descriptor flags (virtio 1.2, "The Virtqueue Descriptor Table").
   localparam int unsigned DescFlagNext = 0;
   localparam int unsigned DescFlagWrite = 1;
   localparam int unsigned DescFlagIndirect = 2;
+
+  // From the two words of a descriptor in host memory.
+  function automatic vq_desc_t descriptor(input logic [63:0] low, input logic [63:0] high);
+    descriptor = '{
+      indirect:   high[32 + DescFlagIndirect],
+      write:      high[32 + DescFlagWrite],
+      next_valid: high[32 + DescFlagNext],
+      next:       (|high[63:59]) ? '1 : {1'b0, high[58:48]},
+      len:        (|high[31:17]) ? '1 : high[16:0],
+      addr:       low
+    };
+  endfunction
 
   // Control RAM, 4 KiB.
   localparam int unsigned CtlRamBytes = 4096;

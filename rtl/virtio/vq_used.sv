@@ -8,8 +8,12 @@
 // used.idx moves, so the buffers of one frame, however many, appear at once.
 //
 // A queue is flushed when BatchEntries wait, when its direction is quiet, or when the oldest entry
-// is HoldCycles old. Batches do not cross 4 KiB (an entry may: it is then written in two halves)
-// and are at most 128 bytes. Throughput 8 bytes a cycle while a batch is written.
+// is HoldCycles (less at most 16) old. Batches do not cross 4 KiB (an entry may: it is then written
+// in two halves) and are at most 128 bytes. Throughput 8 bytes a cycle while a batch is written;
+// an entry is taken in any cycle but some four of each visit.
+//
+// What only a visit needs of a queue lies in block RAM: it is read as the visit begins and put back
+// as it ends. What an entry needs on its way in is kept in LUT RAM, a few bits.
 `include "ferronic_assert.svh"
 module vq_used
   import ferronic_pkg::*;
@@ -44,7 +48,8 @@ module vq_used
 
   output logic        table_re_o,
   output qid_t        table_q_o,
-  input  logic [63:0] table_addr_i,
+  input  logic        table_ready_i,
+  input  logic [63:0] table_addr_i,    // one cycle later
 
   output logic             wr_valid_o,
   input  logic             wr_ready_i,
@@ -66,140 +71,141 @@ module vq_used
 );
   localparam int unsigned PendDepth = 16;
   localparam int unsigned PerBeat = DataW / 64;
-  localparam int unsigned AgeW = 12;
+  localparam int unsigned AgeShift = 4;  // ages are counted in 16 cycles
+  localparam int unsigned AgeW = 8;
 
-  if (HoldCycles >= (1 << AgeW) || BatchEntries > PendDepth) begin : g_bad
+  if (HoldCycles >= (1 << (AgeW + AgeShift)) || BatchEntries > PendDepth) begin : g_bad
     $error("%m: HoldCycles (%0d) or BatchEntries (%0d) too large", HoldCycles, BatchEntries);
   end
 
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     StPick, StLoad, StAddress, StDecide, StRead, StWrite, StHalf0, StHalfNext, StHalf1, StMoved,
-    StIndex, StPublish, StFinish, StEvLoad, StEvAddress, StEvWrite
+    StIndexAddr, StIndex, StPublish, StFinish, StEvLoad, StEvAddress, StEvWrite
   } st_e;
+  typedef logic [4:0] few_t;       // low bits of an index: at most PendDepth apart
   st_e           st_q;
   qid_t          q_q;
-  logic [15:0]   app_q, tgt_q, wrt_q, pub_q;
-  logic [10:0]   mask_q;
+  few_t          app_q;            // low bits of the index behind the last entry that came
+  logic [15:0]   tgt_q;            // behind the last entry to publish
+  logic [15:0]   wrt_q, pub_q;     // behind the last that was written; that was published
+  ring_t         ring_q;
   logic [63:0]   base_q, addr_q;
   logic [ 4:0]   n_q;
-  logic [AgeW-1:0] now_q, since_q;
+  logic [AgeW+AgeShift-1:0] now_q;
+  logic [AgeW-1:0] since_q;
 
   // ---------------------------------------------------------------- appending
-  logic     last_rx_q;
+  logic     last_rx_q, list_valid;
   wire      pick_rx = rx_valid_i && (!tx_valid_i || !last_rx_q);
   vq_used_t in;
   assign in = pick_rx ? rx_i : tx_i;
   wire [QW-1:0] in_q = in.q[QW-1:0];
-  logic [15:0] app_in, tgt_in, wrt_in, pub_in, app_l, tgt_l;
-  wire [15:0] pend_in = app_in - wrt_in;
-  wire        room    = (pend_in != 16'(PendDepth));
-  wire        accept  = (rx_valid_i || tx_valid_i) && room && (st_q != StFinish) &&
-                        (st_q != StPublish) && !clear_i.valid;
-  wire        clean   = (app_in == wrt_in) && (tgt_in == pub_in);
+  logic [15:0] app_in;
+  few_t        wrt_in, app_l;
+  logic        listed;
+  wire few_t   pend_in = app_in[4:0] - wrt_in;
+  wire         room    = (pend_in != 5'(PendDepth));
+  // Not while the state of a queue is read for a visit or put back after one.
+  wire         pause   = (st_q == StPick && list_valid) || (st_q == StMoved) ||
+                         (st_q == StPublish) || (st_q == StFinish) || clear_i.valid;
+  wire         accept  = (rx_valid_i || tx_valid_i) && room && !pause;
   assign rx_ready_o = accept && pick_rx;
   assign tx_ready_o = accept && !pick_rx;
 
   wire [QW-1:0] cq = clear_i.q[QW-1:0];
+  wire [QW-1:0] vq = q_q[QW-1:0];
   wire app_we = accept || clear_i.valid;
-  wire tgt_we = (accept && in.publish) || clear_i.valid;
   wire [QW-1:0] app_wq = clear_i.valid ? cq : in_q;
   wire [15:0] app_next = app_in + 16'd1;
   wire [15:0] app_wd = clear_i.valid ? '0 : app_next;
 
   prim_lutram #(.Width(16), .Depth(NumQueues)) u_app_in (
     .clk_i, .we_i(app_we), .waddr_i(app_wq), .wdata_i(app_wd), .raddr_i(in_q), .rdata_o(app_in));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_app_l (
-    .clk_i, .we_i(app_we), .waddr_i(app_wq), .wdata_i(app_wd), .raddr_i(q_q[QW-1:0]),
+  prim_lutram #(.Width($bits(few_t)), .Depth(NumQueues)) u_app_l (
+    .clk_i, .we_i(app_we), .waddr_i(app_wq), .wdata_i(app_wd[4:0]), .raddr_i(vq),
     .rdata_o(app_l));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_tgt_in (
-    .clk_i, .we_i(tgt_we), .waddr_i(app_wq), .wdata_i(app_wd), .raddr_i(in_q), .rdata_o(tgt_in));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_tgt_l (
-    .clk_i, .we_i(tgt_we), .waddr_i(app_wq), .wdata_i(app_wd), .raddr_i(q_q[QW-1:0]),
-    .rdata_o(tgt_l));
 
   logic [AgeW-1:0] since_l;
   prim_lutram #(.Width(AgeW), .Depth(NumQueues)) u_since (
-    .clk_i, .we_i((accept && clean) || st_q == StPublish),
-    .waddr_i((st_q == StPublish) ? q_q[QW-1:0] : in_q), .wdata_i(now_q),
-    .raddr_i(q_q[QW-1:0]), .rdata_o(since_l));
+    .clk_i, .we_i((accept && !listed) || st_q == StPublish),
+    .waddr_i((st_q == StPublish) ? vq : in_q), .wdata_i(now_q[AgeShift +: AgeW]),
+    .raddr_i(vq), .rdata_o(since_l));
 
-  // Pending entries, by queue and ring index.
+  // Pending entries, by queue and ring index. No length is above 128 KiB - 1, no id above 2,047.
   logic        pend_re, beat_re;
-  logic        started_q;  // this visit has begun to flush
-  logic [15:0] pend_idx_q;
-  logic [47:0] pend_rd;
-  prim_ram_1r1w #(.Width(48), .Depth(PendDepth * NumQueues)) u_pend (
-    .clk_i, .we_i(accept), .waddr_i({in_q, app_in[3:0]}), .wdata_i({in.len, in.id}),
-    .re_i(pend_re), .raddr_i({q_q[QW-1:0], pend_idx_q[3:0]}), .rdata_o(pend_rd));
+  logic        started_q;  // this visit has written something
+  logic [ 3:0] pend_idx_q;
+  logic [27:0] pend_rd;
+  prim_ram_1r1w #(.Width(28), .Depth(PendDepth * NumQueues)) u_pend (
+    .clk_i, .we_i(accept), .waddr_i({in_q, app_in[3:0]}), .wdata_i({in.len[16:0], in.id[10:0]}),
+    .re_i(pend_re), .raddr_i({vq, pend_idx_q}), .rdata_o(pend_rd));
 
   // ---------------------------------------------------------------- flushing
+  logic         list_pop;
+  qid_t         list_q;
+  wire          look    = list_pop || (st_q == StMoved);
+  wire [QW-1:0] look_vq = (st_q == StMoved) ? vq : list_q[QW-1:0];
+  logic [15:0]  tgt_l, wrt_l, pub_l;
+  prim_ram_1r1w #(.Width(16), .Depth(NumQueues), .InBlock(1'b1)) u_target (
+    .clk_i, .we_i((accept && in.publish) || clear_i.valid), .waddr_i(app_wq), .wdata_i(app_wd),
+    .re_i(look), .raddr_i(look_vq), .rdata_o(tgt_l));
+  wire keep = (st_q == StFinish) || clear_i.valid;
+  wire [QW-1:0] keep_q = clear_i.valid ? cq : vq;
+  prim_ram_1r1w #(.Width(32), .Depth(NumQueues), .InBlock(1'b1)) u_done (
+    .clk_i, .we_i(keep), .waddr_i(keep_q), .wdata_i(clear_i.valid ? '0 : {wrt_q, pub_q}),
+    .re_i(list_pop), .raddr_i(list_q[QW-1:0]), .rdata_o({wrt_l, pub_l}));
+
   wire [15:0]   written = wrt_q + {11'd0, n_q};
-  wire          moved   = (st_q == StMoved);
-  wire          publish = (st_q == StPublish) && pub_ready_i;
-  wire [QW-1:0] wrt_wq  = clear_i.valid ? cq : q_q[QW-1:0];
-  wire [15:0]   wrt_wd  = clear_i.valid ? '0 : written;
   wire [15:0]   pub_wd  = clear_i.valid ? '0 : tgt_q;
-  logic [15:0]  wrt_l, pub_l;
-  logic [10:0]  mask_l;
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_wrt_in (
-    .clk_i, .we_i(moved || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(wrt_wd), .raddr_i(in_q),
-    .rdata_o(wrt_in));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_wrt_l (
-    .clk_i, .we_i(moved || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(wrt_wd),
-    .raddr_i(q_q[QW-1:0]), .rdata_o(wrt_l));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_pub_in (
-    .clk_i, .we_i(publish || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(pub_wd), .raddr_i(in_q),
-    .rdata_o(pub_in));
-  prim_lutram #(.Width(16), .Depth(NumQueues)) u_pub_l (
-    .clk_i, .we_i(publish || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(pub_wd),
-    .raddr_i(q_q[QW-1:0]), .rdata_o(pub_l));
+  ring_t        ring_l;
+  prim_lutram #(.Width($bits(few_t)), .Depth(NumQueues)) u_wrt_in (
+    .clk_i, .we_i(st_q == StMoved || clear_i.valid), .waddr_i(keep_q),
+    .wdata_i(clear_i.valid ? '0 : written[4:0]), .raddr_i(in_q), .rdata_o(wrt_in));
   prim_lutram #(.Width(16), .Depth(NumQueues)) u_pub_look (
     // Before the driver can see it: from then on it may post as many more.
-    .clk_i, .we_i(st_q == StIndex || clear_i.valid), .waddr_i(wrt_wq), .wdata_i(pub_wd),
+    .clk_i, .we_i(st_q == StIndex || clear_i.valid), .waddr_i(keep_q), .wdata_i(pub_wd),
     .raddr_i(look_q_i[QW-1:0]), .rdata_o(look_used_o));
-  prim_lutram #(.Width(11), .Depth(NumQueues)) u_mask (
-    .clk_i, .we_i(cfg_i.we_size), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.mask),
-    .raddr_i(q_q[QW-1:0]), .rdata_o(mask_l));
+  prim_lutram #(.Width($bits(ring_t)), .Depth(NumQueues)) u_ring (
+    .clk_i, .we_i(cfg_i.we_ring), .waddr_i(cfg_i.q[QW-1:0]), .wdata_i(cfg_i.ring),
+    .raddr_i(vq), .rdata_o(ring_l));
 
-  // Work list: a queue is on it exactly while it is not clean.
-  logic list_wr, list_ready, list_valid, list_pop;
-  qid_t list_q, list_wq;
+  // Work list: a queue is on it, or being visited, from the entry that comes until a visit leaves
+  // nothing to do.
+  logic list_wr, list_ready;
+  qid_t list_wq;
   logic [QW:0] list_level;
   prim_fifo #(.Width(QidW), .Depth(NumQueues)) u_list (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),
     .wr_valid_i(list_wr), .wr_ready_o(list_ready), .wr_data_i(list_wq),
     .rd_valid_o(list_valid), .rd_ready_i(list_pop), .rd_data_o(list_q), .level_o(list_level));
-  wire still_dirty = (app_l != wrt_l) || (tgt_l != pub_l);
-  // A queue being served lists itself again at the end, if need be.
-  logic serving_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) serving_q <= 1'b0;
-    else if (fn_rst_i || st_q == StFinish) serving_q <= 1'b0;
-    else if (list_pop) serving_q <= 1'b1;
-  end
-  wire served = serving_q && (in.q == q_q);
-  assign list_wr  = (st_q == StFinish) ? still_dirty : (accept && clean && !served);
+  wire unpub = (tgt_q != pub_q);
+  wire still_dirty = unpub || (app_l != wrt_q[4:0]) || (app_l != app_q);
+  prim_lutram #(.Width(1), .Depth(NumQueues)) u_listed (
+    .clk_i, .we_i(accept || keep), .waddr_i(keep ? keep_q : in_q),
+    .wdata_i(!clear_i.valid && (st_q != StFinish || still_dirty)), .raddr_i(in_q),
+    .rdata_o(listed));
+  assign list_wr  = (st_q == StFinish) ? still_dirty : (accept && !listed);
   assign list_wq  = (st_q == StFinish) ? q_q : in.q;
-  assign list_pop = (st_q == StPick) && !event_valid_i && list_valid;
+  assign list_pop = (st_q == StPick) && !event_valid_i && list_valid && table_ready_i;
 
-  wire [10:0] slot   = wrt_q[10:0] & mask_q;
-  wire [15:0] pend   = app_q - wrt_q;
+  wire [10:0] mask   = ring_mask(ring_q);
+  wire [10:0] slot   = mask & wrt_q[10:0];
+  wire few_t  pend   = app_q - wrt_q[4:0];
   wire [15:0] behind = tgt_q - wrt_q;           // 0 or negative: all that is published is written
-  wire        unpub  = (tgt_q != pub_q);
   wire [15:0] missing = tgt_q - written;
   wire        short_of_target = (missing != '0) && !missing[15];
   wire        quiet  = q_q[0] ? tx_quiet_i : rx_quiet_i;
-  wire [AgeW-1:0] age = now_q - since_q;
-  wire        want   = (pend >= 16'(BatchEntries)) || quiet || (age >= AgeW'(HoldCycles));
-  wire [11:0] to_wrap = {1'b0, mask_q} + 12'd1 - {1'b0, slot};
-  wire [4:0]  c_pend  = (pend > 16'(PendDepth)) ? 5'(PendDepth) : pend[4:0];
-  wire [4:0]  c_wrap  = (to_wrap > 12'd16) ? 5'd16 : to_wrap[4:0];
+  wire [AgeW-1:0] age = now_q[AgeShift +: AgeW] - since_q;
+  wire        want   = (pend >= 5'(BatchEntries)) || quiet ||
+                       (age >= AgeW'(HoldCycles >> AgeShift));
+  wire [10:0] to_end  = mask & ~wrt_q[10:0];    // entries behind this one up to the end
+  wire [4:0]  c_wrap  = (|to_end[10:4]) ? 5'd16 : {1'b0, to_end[3:0]} + 5'd1;
   // What does not need the address is worked out while that is.
   logic [4:0] c_most_q;     // entries that wait and lie together
   logic       some_q, want_q, due_q;
   always_ff @(posedge clk_i) begin
     if (st_q == StAddress) begin
-      c_most_q <= (c_pend < c_wrap) ? c_pend : c_wrap;
+      c_most_q <= (pend < c_wrap) ? pend : c_wrap;
       some_q   <= (pend != '0);
       want_q   <= want;
       due_q    <= unpub && (behind == '0 || behind[15]);
@@ -211,12 +217,15 @@ module vq_used
   wire [4:0]  c_page  = (to_page > 10'd16) ? 5'd16 : to_page[4:0];
   wire [4:0]  c_n     = (c_most_q < c_page) ? c_most_q : c_page;
 
-  assign table_re_o = (st_q == StPick);
+  assign table_re_o = (st_q == StPick) && (event_valid_i || list_valid);
   assign table_q_o  = event_valid_i ? event_q_i : list_q;
 
-  // An entry, the second half of one that 4 KiB cut in two, or avail_event behind the last entry.
-  wire [15:0] offset = (st_q == StEvAddress) ? 16'd12 + {2'd0, mask_q, 3'd0}
-                                             : {2'd0, slot, (st_q == StHalfNext), 2'b00} + 16'd4;
+  // An entry, the second half of one that 4 KiB cut in two, avail_event behind the last entry, or
+  // used.idx at the start.
+  wire        to_index = (st_q == StMoved) || (st_q == StIndexAddr);
+  wire [15:0] offset = to_index ? '0 : 16'd4 +
+      ((st_q == StEvAddress) ? {1'b0, ring_size(ring_q), 3'd0}
+                             : {2'd0, slot, (st_q == StHalfNext), 2'b00});
   wire [63:0] address = base_q + {48'd0, offset};
 
   // ---------------------------------------------------------------- beats
@@ -224,7 +233,7 @@ module vq_used
   logic             rd_valid_q;    // RAM output holds an entry
   logic             beat_valid, beat_last, beat_take;
   logic [DataW-1:0] beat;
-  wire [63:0] entry = {pend_rd[47:16], 16'd0, pend_rd[15:0]};
+  wire [63:0] entry = {15'd0, pend_rd[27:11], 21'd0, pend_rd[10:0]};
   wire in_write = (st_q == StWrite);
 
   if (PerBeat == 1) begin : g_narrow
@@ -272,33 +281,26 @@ module vq_used
     wr_valid_o = 1'b0;
     wr_last_o  = 1'b1;
     wr_hdr_o   = '{addr: addr_q[63:2], dw_len: 6'd1, first_be: 4'b1111, last_be: 4'b0000};
-    wr_data_o  = '0;
+    // Single DWs: an index (both of its places hold it), or half of an entry.
+    wr_data_o       = beat;
+    wr_data_o[31:0] = (st_q == StWrite) ? beat[31:0] :
+                      (st_q == StHalf0) ? entry[31:0] :
+                      (st_q == StHalf1) ? entry[63:32] : {tgt_q, tgt_q};
     unique case (st_q)
       StWrite: begin
         wr_valid_o        = beat_valid;
         wr_last_o         = beat_last;
         wr_hdr_o.dw_len   = {n_q, 1'b0};
         wr_hdr_o.last_be  = 4'b1111;
-        wr_data_o         = beat;
       end
-      StHalf0: begin
-        wr_valid_o      = 1'b1;
-        wr_data_o[31:0] = entry[31:0];
-      end
-      StHalf1: begin
-        wr_valid_o      = 1'b1;
-        wr_data_o[31:0] = entry[63:32];
-      end
+      StHalf0, StHalf1: wr_valid_o = 1'b1;
       StIndex: begin
         wr_valid_o        = 1'b1;
-        wr_hdr_o.addr     = base_q[63:2];
         wr_hdr_o.first_be = 4'b1100;
-        wr_data_o[31:0]   = {tgt_q, 16'd0};
       end
       StEvWrite: begin
         wr_valid_o        = 1'b1;
         wr_hdr_o.first_be = 4'b0011;
-        wr_data_o[31:0]   = {16'd0, event_idx_i};
       end
       default: ;
     endcase
@@ -324,13 +326,13 @@ module vq_used
       if (rx_valid_i || tx_valid_i) last_rx_q <= pick_rx;
       unique case (st_q)
         StPick: begin
-          if (event_valid_i) st_q <= StEvLoad;
-          else if (list_valid) st_q <= StLoad;
+          if (event_valid_i && table_ready_i) st_q <= StEvLoad;
+          else if (list_pop) st_q <= StLoad;
         end
         StLoad: st_q <= StAddress;
         StAddress: st_q <= StDecide;
         StDecide: begin
-          if (due_q && (want_q || started_q)) st_q <= StIndex;
+          if (due_q && (want_q || started_q)) st_q <= StIndexAddr;
           else if (some_q && want_q) st_q <= cut ? StRead : StWrite;
           else st_q <= StFinish;
         end
@@ -341,6 +343,7 @@ module vq_used
         StHalf1: if (wr_ready_i) st_q <= StMoved;
         // What this batch completes is published at once.
         StMoved: st_q <= (unpub && !short_of_target) ? StIndex : StLoad;
+        StIndexAddr: st_q <= StIndex;
         StIndex: if (wr_ready_i) st_q <= StPublish;
         StPublish: if (pub_ready_i) st_q <= StFinish;
         StFinish: st_q <= StPick;
@@ -361,33 +364,38 @@ module vq_used
       StLoad: begin
         app_q   <= app_l;
         tgt_q   <= tgt_l;
-        wrt_q   <= wrt_l;
-        pub_q   <= pub_l;
-        mask_q  <= mask_l;
-        base_q  <= table_addr_i;
         since_q <= since_l;
+        if (!started_q) begin
+          wrt_q  <= wrt_l;
+          pub_q  <= pub_l;
+          ring_q <= ring_l;
+          base_q <= table_addr_i;
+        end
       end
       StAddress: begin
         addr_q     <= address;
-        pend_idx_q <= wrt_q;
+        pend_idx_q <= wrt_q[3:0];
         done_n_q   <= '0;
       end
       StDecide: n_q <= cut ? 5'd1 : c_n;
       StMoved: begin
         started_q <= 1'b1;
         wrt_q     <= written;
+        addr_q    <= address;
       end
+      StPublish: pub_q <= tgt_q;
       StWrite: begin
         if (beat_re) begin
-          pend_idx_q <= pend_idx_q + 16'd1;
+          pend_idx_q <= pend_idx_q + 4'd1;
           done_n_q   <= done_n_q + 5'd1;
         end
       end
       StEvLoad: begin
-        mask_q <= mask_l;
+        ring_q <= ring_l;
         base_q <= table_addr_i;
+        tgt_q  <= event_idx_i;
       end
-      StHalfNext, StEvAddress: addr_q <= address;
+      StHalfNext, StIndexAddr, StEvAddress: addr_q <= address;
       default: ;
     endcase
   end
@@ -398,6 +406,9 @@ module vq_used
   `FERRONIC_ASSERT(PublishedIsWritten, !(st_q == StIndex) || ((wrt_q - tgt_q) < 16'h8000),
                    clk_i, rst_ni)
 
+  `FERRONIC_ASSERT(IdsFit, !accept || (in.id[15:11] == '0 && in.len[31:17] == '0), clk_i, rst_ni)
+
   logic unused;
-  assign unused = ^{list_level, addr_q[1:0], base_q[1:0], cfg_i, look_q_i, q_q, list_q};
+  assign unused = ^{list_level, addr_q[1:0], base_q[1:0], cfg_i, look_q_i, q_q, list_q,
+                    in.id[15:11], in.len[31:17]};
 endmodule

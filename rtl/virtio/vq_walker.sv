@@ -4,8 +4,8 @@
 // buffer at a time as a stream of segments, whatever the ring looks like (the ring-neutral token).
 //
 // Heads are stored in ring order, Depth for each queue, addressed by the available index itself, so
-// the pointers are ring indexes: `wr` (stored), `commit` (taken for good; vq_avail may refill), and
-// the one walking pointer of the queue being served. A rewind gives back what was taken since the
+// the pointers are ring indexes (their low bits): `wr` (stored), `commit` (taken for good; vq_avail
+// may refill), and the one walking pointer of the queue being served. A rewind gives back what was taken since the
 // last commit; after an answer of `none` only a rewind may follow.
 //
 // A chain is followed in windows: up to ChainWindow descriptors are read at once, in the hope that
@@ -55,7 +55,7 @@ module vq_walker
   input  logic         credit_ready_i,
   output qid_t         credit_q_o,
   input  qid_t         look_q_i,
-  output logic [15:0]  look_commit_o,
+  output vq_ptr_t      look_commit_o,
 
   output logic         rd_valid_o,
   input  logic         rd_ready_i,
@@ -77,8 +77,8 @@ module vq_walker
   localparam vq_client_e Client = IsRx ? ClChainRx : ClChainTx;
   localparam logic [11:0] Buffer = IsRx ? CtlChainRx : CtlChainTx;
 
-  if (Depth != (1 << DW) || Depth < 16) begin : g_bad_depth
-    $error("%m: Depth (%0d) must be a power of two, at least 16", Depth);
+  if (Depth != (1 << DW) || Depth < 16 || 2 * Depth > (1 << $bits(vq_ptr_t))) begin : g_bad_depth
+    $error("%m: Depth (%0d) must be a power of two, 16 to %0d", Depth, 1 << $bits(vq_ptr_t) - 1);
   end
 
   typedef enum logic [3:0] {
@@ -88,20 +88,19 @@ module vq_walker
   st_e          st_q;
   qid_t         q_q;
   logic         spec_q;             // something is taken and not committed
-  logic [15:0]  ptr_q;              // index of the head to take next, if spec_q
-  vq_head_t     d_q;                // descriptor at hand
-  logic [15:0]  id_q;
+  vq_ptr_t      ptr_q;              // index of the head to take next, if spec_q
+  vq_desc_t     d_q;                // descriptor at hand
+  logic [10:0]  id_q;
   logic         in_table_q;         // walking an indirect table
   logic [63:0]  table_q;            // its address
-  logic [16:0]  limit_q;            // descriptors in the table or ring
+  logic [11:0]  limit_q;            // descriptors in the table or ring
   logic [11:0]  count_q;            // descriptors walked
-  logic [15:0]  want_q;             // next descriptor's number
-  logic [15:0]  win_base_q;
+  logic [11:0]  want_q;             // next descriptor's number
+  logic [11:0]  win_base_q;
   logic [ 4:0]  win_count_q;        // 0: nothing in the window
   logic         done_q, done_err_q;
-  logic [10:0]  mask;
-  logic         enabled;
-  logic [15:0]  wr_rd, commit_rd, wr_old, wr_check, commit_check;
+  ring_t        ring;
+  vq_ptr_t      wr_rd, commit_rd, wr_old, wr_check, commit_check;
   vq_seg_t      seg_q;
   logic [63:0]  word0_q;
 
@@ -114,7 +113,7 @@ module vq_walker
   // ---------------------------------------------------------------- heads and pointers
   vq_head_t head_rd;
   logic     head_re;
-  logic [15:0] take_idx;
+  vq_ptr_t  take_idx;
   prim_ram_1r1w #(.Width($bits(vq_head_t)), .Depth(Pairs * Depth)) u_heads (
     .clk_i,
     .we_i   (store),
@@ -127,51 +126,48 @@ module vq_walker
 
   logic          wr_we;
   logic [PW-1:0] wr_addr;
-  logic [15:0]   wr_data;
+  vq_ptr_t       wr_data;
   assign wr_we   = store || clear;
   assign wr_addr = clear ? clear_p : head_p;
-  assign wr_data = clear ? '0 : wr_old + 16'd1;
-  prim_lutram #(.Width(16), .Depth(1 << PW)) u_wr_own (
+  assign wr_data = clear ? '0 : wr_old + 1'b1;
+  prim_lutram #(.Width($bits(vq_ptr_t)), .Depth(1 << PW)) u_wr_own (
     .clk_i, .we_i(wr_we), .waddr_i(wr_addr), .wdata_i(wr_data),
     .raddr_i(head_p), .rdata_o(wr_old)
   );
-  prim_lutram #(.Width(16), .Depth(1 << PW)) u_wr_walk (
+  prim_lutram #(.Width($bits(vq_ptr_t)), .Depth(1 << PW)) u_wr_walk (
     .clk_i, .we_i(wr_we), .waddr_i(wr_addr), .wdata_i(wr_data),
     .raddr_i(walk_p), .rdata_o(wr_rd)
   );
-  prim_lutram #(.Width(16), .Depth(1 << PW)) u_wr_check (
+  prim_lutram #(.Width($bits(vq_ptr_t)), .Depth(1 << PW)) u_wr_check (
     .clk_i, .we_i(wr_we), .waddr_i(wr_addr), .wdata_i(wr_data),
     .raddr_i(check_q_i[PW:1]), .rdata_o(wr_check)
   );
 
   logic          cm_we;
   logic [PW-1:0] cm_addr;
-  logic [15:0]   cm_data;
+  vq_ptr_t       cm_data;
   wire           do_commit = commit_i && spec_q;
   assign cm_we   = do_commit || clear;
   assign cm_addr = clear ? clear_p : walk_p;
   assign cm_data = clear ? '0 : ptr_q;
-  prim_lutram #(.Width(16), .Depth(1 << PW)) u_cm_walk (
+  prim_lutram #(.Width($bits(vq_ptr_t)), .Depth(1 << PW)) u_cm_walk (
     .clk_i, .we_i(cm_we), .waddr_i(cm_addr), .wdata_i(cm_data),
     .raddr_i(walk_p), .rdata_o(commit_rd)
   );
-  prim_lutram #(.Width(16), .Depth(1 << PW)) u_cm_look (
+  prim_lutram #(.Width($bits(vq_ptr_t)), .Depth(1 << PW)) u_cm_look (
     .clk_i, .we_i(cm_we), .waddr_i(cm_addr), .wdata_i(cm_data),
     .raddr_i(look_q_i[PW:1]), .rdata_o(look_commit_o)
   );
-  prim_lutram #(.Width(16), .Depth(1 << PW)) u_cm_check (
+  prim_lutram #(.Width($bits(vq_ptr_t)), .Depth(1 << PW)) u_cm_check (
     .clk_i, .we_i(cm_we), .waddr_i(cm_addr), .wdata_i(cm_data),
     .raddr_i(check_q_i[PW:1]), .rdata_o(commit_check)
   );
 
-  prim_lutram #(.Width(11), .Depth(1 << PW)) u_mask (
-    .clk_i, .we_i(cfg_i.we_size && cfg_i.q[0] == !IsRx), .waddr_i(cfg_i.q[PW:1]),
-    .wdata_i(cfg_i.mask), .raddr_i(walk_p), .rdata_o(mask)
+  prim_lutram #(.Width($bits(ring_t)), .Depth(1 << PW)) u_ring (
+    .clk_i, .we_i(cfg_i.we_ring && cfg_i.q[0] == !IsRx), .waddr_i(cfg_i.q[PW:1]),
+    .wdata_i(cfg_i.ring), .raddr_i(walk_p), .rdata_o(ring)
   );
-  prim_lutram #(.Width(1), .Depth(1 << PW)) u_enable (
-    .clk_i, .we_i(cfg_i.we_enable && cfg_i.q[0] == !IsRx), .waddr_i(cfg_i.q[PW:1]),
-    .wdata_i(cfg_i.enable), .raddr_i(walk_p), .rdata_o(enabled)
-  );
+  wire enabled = (ring != RingOff);
 
   assign work_valid_o = store && !fn_rst_i;
   assign work_q_o     = head_q_i;
@@ -179,7 +175,7 @@ module vq_walker
 
   // Room is reported every eighth head, and when nothing is left.
   logic credit_set;
-  assign credit_set = do_commit && ((ptr_q[15:3] != commit_rd[15:3]) || (ptr_q == wr_rd));
+  assign credit_set = do_commit && ((ptr_q[$bits(vq_ptr_t)-1:3] != commit_rd[$bits(vq_ptr_t)-1:3]) || (ptr_q == wr_rd));
   logic credit_ready, credit_lost_q;
   logic [2:0] credit_level;
   qid_t credit_q;
@@ -197,18 +193,18 @@ module vq_walker
   // A request waits for the report of room, so that the queue named there is still this one.
   assign buf_req_ready_o = (st_q == StIdle) && !commit_i && !rewind_i && !credit_lost_q;
 
-  wire [15:0] in_window = want_q - win_base_q;
-  wire        hit       = in_window < {11'd0, win_count_q};
-  wire [16:0] left      = limit_q - {1'b0, want_q};
+  wire [11:0] in_window = want_q - win_base_q;
+  wire        hit       = in_window < {7'd0, win_count_q};
+  wire [11:0] left      = limit_q - want_q;
   wire [4:0]  window    = in_table_q ? 5'(WindowMax) : 5'(ChainWindow);
-  wire [4:0]  get       = (left < {12'd0, window}) ? left[4:0] : window;
+  wire [4:0]  get       = (left < {7'd0, window}) ? left[4:0] : window;
 
   // The descriptor at hand, checked.
   wire bad_dir      = (d_q.write != IsRx) && !d_q.indirect;
   wire bad_indirect = d_q.indirect && (!indirect_i || in_table_q || d_q.next_valid ||
-                      d_q.addr[1:0] != '0 || d_q.len[3:0] != '0 || d_q.len[31:20] != '0 ||
-                      d_q.len[19:4] > {4'd0, {1'b0, mask} + 12'd1});
-  wire bad_count    = (count_q > {1'b0, mask});
+                      d_q.addr[1:0] != '0 || d_q.len[3:0] != '0 ||
+                      d_q.len[16:4] > {1'b0, ring_size(ring)});
+  wire bad_count    = |(count_q & ring_size(ring));   // it is counted one by one
   // The last 4 GiB of the address space are nobody's memory: no buffer can wrap around it.
   wire bad_addr     = &d_q.addr[63:32];
   wire bad          = (d_q.len == '0) || bad_addr || bad_dir || bad_indirect || bad_count;
@@ -219,7 +215,7 @@ module vq_walker
     rd_o.area   = in_table_q ? AreaAbs : AreaDesc;
     rd_o.q      = q_q;
     rd_o.base   = table_q;
-    rd_o.offset = {want_q, 4'd0};
+    rd_o.offset = {4'd0, want_q, 4'd0};
     rd_o.len    = {get, 4'd0};
     rd_o.ptr    = Buffer;
     rd_o.client = Client;
@@ -270,7 +266,7 @@ module vq_walker
         end
         StEmit: if (seg_ready_i) st_q <= seg_q.last ? StIdle : StFollow;
         StFollow: begin
-          if ({1'b0, want_q} >= limit_q) st_q <= StError;
+          if (want_q >= limit_q) st_q <= StError;
           else st_q <= hit ? StWord0 : StFetch;
         end
         StFetch: if (rd_ready_i) st_q <= StFetchWait;
@@ -294,23 +290,23 @@ module vq_walker
         count_q     <= '0;
       end
       StCheck: begin
-        ptr_q <= take_idx + 16'd1;
+        ptr_q <= take_idx + 1'b1;
         seg_q <= '0;
         seg_q.none <= 1'b1;
         seg_q.off  <= !enabled || !run_i;
-        limit_q <= {6'd0, mask} + 17'd1;
+        limit_q <= ring_size(ring);
       end
       StHead: begin
-        d_q  <= head_rd;
+        d_q  <= head_rd.desc;
         id_q <= head_rd.id;
       end
       StSegment: begin
         seg_q <= '{none: 1'b0, off: 1'b0, err: bad, last: !d_q.next_valid || bad,
-                   id: id_q, len: d_q.len, addr: d_q.addr};
+                   id: {5'd0, id_q}, len: {15'd0, d_q.len}, addr: d_q.addr};
         if (d_q.indirect) begin
           in_table_q  <= 1'b1;
           table_q     <= d_q.addr;
-          limit_q     <= {1'b0, d_q.len[19:4]};
+          limit_q     <= d_q.len[15:4];
           want_q      <= '0;
           win_count_q <= '0;
         end else begin
@@ -328,9 +324,7 @@ module vq_walker
       end
       StWord1: word0_q <= ram_data_i;
       StWord2: begin
-        d_q <= '{indirect: ram_data_i[32 + DescFlagIndirect], write: ram_data_i[32 + DescFlagWrite],
-                 next_valid: ram_data_i[32 + DescFlagNext], next: ram_data_i[63:48],
-                 id: id_q, len: ram_data_i[31:0], addr: word0_q};
+        d_q <= descriptor(word0_q, ram_data_i);
       end
       default: ;
     endcase
@@ -343,5 +337,5 @@ module vq_walker
 
   logic unused;
   assign unused = ^{credit_level, cookie, clear_i.q, cfg_i, head_q_i, q_q, check_q_i, look_q_i,
-                    in_window[15:4], left[16:5], ram_data_i[47:35], d_q.id, Buffer[7:0]};
+                    in_window[11:4], left[11:5], Buffer[7:0]};
 endmodule

@@ -184,13 +184,11 @@ pub fn clear_queues(block: &mut Block, queues: u64) -> Result<(), Failure> {
 /// Tells the block one queue's size, vector and that it is enabled.
 pub fn configure(block: &mut Block, q: u64, size: u64, vector: u64) -> Result<(), Failure> {
     let all = [
-        ("we_size", 1),
-        ("we_enable", 1),
+        ("we_ring", 1),
         ("we_vector", 1),
         ("q", q),
-        ("mask", size - 1),
-        ("enable", 1),
-        ("vector", vector),
+        ("ring", u64::from(size.ilog2())),
+        ("vector", vector & 0xff),
     ];
     block.set("cfg_i", layout("vq_cfg_t").pack(&all));
     block.tick()?;

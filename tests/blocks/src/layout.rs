@@ -66,7 +66,7 @@ pub fn layout(name: &str) -> &'static Layout {
     }
 }
 
-/// Reads every packed struct; fields are `logic`, `logic [a:b]`, an enumeration or `qid_t`.
+/// Reads every packed struct; fields are `logic`, `logic [a:b]`, `qid_t` or a type named before.
 fn parse(packages: &[&str]) -> BTreeMap<String, Layout> {
     let mut widths = BTreeMap::from([("logic".to_owned(), 1), ("qid_t".to_owned(), 7)]);
     let mut layouts = BTreeMap::new();
@@ -81,7 +81,14 @@ fn parse(packages: &[&str]) -> BTreeMap<String, Layout> {
                 .and_then(|(range, _)| range.split_once(':'))
                 .and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)))
                 .map(|(high, low): (u32, u32)| high + 1 - low);
-            if line.starts_with("typedef struct packed") {
+            if line.starts_with("typedef logic")
+                && let Some(name) = line
+                    .strip_suffix(';')
+                    .and_then(|l| l.split(' ').next_back())
+                && let Some(width) = range
+            {
+                widths.insert(name.to_owned(), width);
+            } else if line.starts_with("typedef struct packed") {
                 open = Some((0, Vec::new()));
             } else if line.starts_with("typedef enum logic") {
                 open = Some((range.unwrap_or(1), Vec::new()));
@@ -127,7 +134,7 @@ mod tests {
         assert_eq!(segment.field("none"), (115, 1));
         assert_eq!(layout("vq_rd_t").width, 121);
         assert_eq!(layout("mem_req_t").field("addr"), (18, 62));
-        assert_eq!(layout("vq_head_t").width, 131);
+        assert_eq!(layout("vq_head_t").width, 107);
         assert_eq!(layout("dma_wr_cmd_t").width, 96);
     }
 }

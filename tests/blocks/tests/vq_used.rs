@@ -110,7 +110,8 @@ impl Bench {
                     ring.frame = rng.range(1, room.min(most));
                 }
                 if ring.frame > 0 && room > 0 {
-                    *offer = Some((q, rng.below(1 << 16), rng.below(1 << 32), ring.frame == 1));
+                    // As the walker and the data path have them: no ring and no frame is larger.
+                    *offer = Some((q, rng.below(1 << 11), rng.below(1 << 17), ring.frame == 1));
                 }
             }
             let (valid, port, quiet) = [
@@ -137,11 +138,18 @@ impl Bench {
         }
         self.block.set("wr_ready_i", rng.chance(rates.ready));
         self.block.set("pub_ready_i", rng.chance(rates.ready));
+        let table_ready = rng.chance(80);
+        self.block.set("table_ready_i", table_ready);
         self.block.settle()?;
-        // The table of addresses is a RAM: its answer comes in the next cycle, and stays.
+        // The table of addresses is a RAM: its answer comes in the next cycle, and stays until the
+        // registers read it.
         let table = self.block.word("table_q_o") as usize;
-        let address = self.rings.get(table).map(|ring| ring.base);
-        let address = address.filter(|_| self.block.is("table_re_o"));
+        let address = if table_ready {
+            let address = self.rings.get(table).map(|ring| ring.base);
+            address.filter(|_| self.block.is("table_re_o"))
+        } else {
+            Some(rng.next_u64())
+        };
 
         let taken: Vec<bool> = [("rx_valid_i", "rx_ready_o"), ("tx_valid_i", "tx_ready_o")]
             .iter()

@@ -14,6 +14,8 @@ const DEPTH: u64 = 16;
 const NEXT: u64 = 1;
 const WRITE: u64 = 2;
 const INDIRECT: u64 = 4;
+/// Longer buffers are told as this long (`vq_desc_t`): no frame is longer.
+const LEN_MAX: u64 = 0x1_ffff;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Segment {
@@ -200,7 +202,7 @@ impl Bench {
             segments.push(Segment::Data {
                 id: head,
                 addr,
-                len,
+                len: len.min(LEN_MAX),
                 last: !more,
             });
             if !more {
@@ -217,16 +219,23 @@ impl Bench {
     /// Posts a head: it comes with its descriptor, as `vq_desc_load` read it.
     fn post(&mut self, q: u64, head: u64, numbers: Vec<u64>) {
         let descriptor = self.descriptor(self.queues[q as usize].table + 16 * head);
-        let fields = layout("vq_head_t");
-        let value = fields.pack(&[
+        let kept = [
             ("indirect", u64::from(descriptor.flags & INDIRECT != 0)),
             ("write", u64::from(descriptor.flags & WRITE != 0)),
             ("next_valid", u64::from(descriptor.flags & NEXT != 0)),
-            ("next", descriptor.next),
-            ("id", head),
-            ("len", descriptor.len),
+            (
+                "next",
+                if descriptor.next < 2048 {
+                    descriptor.next
+                } else {
+                    0xfff
+                },
+            ),
+            ("len", descriptor.len.min(LEN_MAX)),
             ("addr", descriptor.addr),
-        ]);
+        ];
+        let mut value = layout("vq_desc_t").pack(&kept);
+        value.set(layout("vq_desc_t").width, 11, head);
         self.block.set("head_valid_i", true);
         self.block.set("head_q_i", q);
         self.block.set("head_i", value);
@@ -278,7 +287,7 @@ impl Bench {
         );
         let commit = self.block.word("look_commit_o");
         ensure!(
-            commit == queue.committed & 0xffff,
+            commit == queue.committed & 0xff,
             "queue {look}: {commit} instead of {} committed",
             queue.committed
         );
@@ -507,7 +516,7 @@ fn queue_that_is_not_enabled_or_stopped_is_off() {
             "{segments:x?} while stopped"
         );
         bench.block.set("run_i", true);
-        let off = [("we_enable", 1), ("q", 4), ("enable", 0)];
+        let off = [("we_ring", 1), ("q", 4), ("ring", 0xf)];
         bench.block.set("cfg_i", layout("vq_cfg_t").pack(&off));
         bench.cycle(rng)?;
         bench.block.set("cfg_i", Bits::ZERO);
