@@ -33,7 +33,7 @@ module prim_fifo #(
   assign wr_ready_o = (wptr_q != {!rptr_q[PtrW], rptr_q[PtrW-1:0]});
   assign rd_valid_o = (wptr_q != rptr_q);
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       wptr_q <= '0;
       rptr_q <= '0;

@@ -23,7 +23,7 @@ module prim_skid #(
   assign out_valid_o = out_valid_q;
   assign out_data_o  = out_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       out_valid_q  <= 1'b0;
       skid_valid_q <= 1'b0;

@@ -189,7 +189,7 @@ module msix
     if (state_q == StClear) pba_wdata = '0;
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q     <= StClear;
       vec_q       <= '0;

@@ -134,7 +134,7 @@ module dma_read
   );
 
   // Extended tags are switched only while no tag is outstanding.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) ext_q <= 1'b0;
     else if (head == tail_q && !alloc) ext_q <= ext_tag_i;
   end
@@ -158,7 +158,7 @@ module dma_read
 
   assign rc_ready_o = 1'b1;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) s0_valid_q <= 1'b0;
     else s0_valid_q <= rc_valid_i;
   end
@@ -257,7 +257,7 @@ module dma_read
   logic [1:0]       s2_lead_q;     // bytes before the first that was asked for
   logic [DataW-1:0] s2_data_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       s2_valid_q <= 1'b0;
       s2_write_q <= 1'b0;
@@ -311,7 +311,7 @@ module dma_read
     .data_o  (s2_rotated)
   );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) ram_we_o <= '0;
     else ram_we_o <= (s2_valid_q && s2_write_q) ? s2_we : '0;
   end
@@ -344,7 +344,7 @@ module dma_read
   wire             have_tail = (head != tail_q);
   wire             expired   = have_tail && (epochs >= 5'd9) && !timeout_off_i;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       tick_q  <= TickW'(Tick);
       epoch_q <= '0;
@@ -389,7 +389,7 @@ module dma_read
   logic err_sum_q;
   wire  err_now = err_sum_q || err_q[tail_tag] || tail_lost;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       tail_q    <= '0;
       err_sum_q <= 1'b0;
@@ -416,7 +416,7 @@ module dma_read
   dma_rd_done_t done;
   assign done = '{valid: retire && tail_req.last, err: err_now, cookie: tail_req.cookie};
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ctl_done_o <= '0;
       tx_done_o  <= '0;
@@ -437,7 +437,7 @@ module dma_read
   assign timeout_armed_o = have_tail && !timeout_off_i;
   assign timeout_left_o  = 32'(tick_q);  // to the next look at the oldest tag
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ev_unexpected_o <= 1'b0;
       ev_ur_o         <= 1'b0;

@@ -59,7 +59,7 @@ module dma_read_issue
   assign ctl_req_ready_o = in_ready && !pick_tx;
   assign tx_req_ready_o  = in_ready && pick_tx;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) prefer_tx_q <= 1'b0;
     else if (in_valid && in_ready) prefer_tx_q <= !pick_tx;
   end
@@ -116,7 +116,7 @@ module dma_read_issue
   logic [7:0] out_tag_q;
   wire [15:0] dws = dw_count(pc_addr[1:0], {3'b0, pc_len});
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       head_q      <= '0;
       out_valid_q <= 1'b0;

@@ -76,7 +76,7 @@ module dma_split #(
   assign out_void_o  = out_void_q;
   assign idle_o      = (state_q == StIdle) && !out_valid_q && !next_valid_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q      <= StIdle;
       out_valid_q  <= 1'b0;

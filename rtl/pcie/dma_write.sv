@@ -99,7 +99,7 @@ module dma_write
   wire r_eop = r_void_q || (r_beats_q == 10'd1);
   assign pc_ready = !r_valid_q || (r_adv && r_eop);
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) r_valid_q <= 1'b0;
     else if (pc_ready) r_valid_q <= pc_valid;
   end
@@ -147,7 +147,7 @@ module dma_write
   assign d_adv = !d_valid_q || e_adv;
   assign r_adv = d_adv;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       d_valid_q <= 1'b0;
       e_valid_q <= 1'b0;

@@ -52,7 +52,7 @@ module fn_reset
   logic [QidW+1:0] at_q;
   wire all = (at_q == (QidW+2)'(4 * NumQueues - 1));
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q         <= StPowerUp;
       want_reset_q <= 1'b0;

@@ -229,7 +229,7 @@ module pcie_config_space
   wire        flr = std_wr && (reg_addr == CapPcie + 8'h08) && be_i[1] && wdata_i[15];
   wire        clear = flr_q || d3_exit_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       flr_q     <= 1'b0;
       d3_exit_q <= 1'b0;
@@ -239,7 +239,7 @@ module pcie_config_space
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       {mem_q, bme_q, perr_q, serr_q, intx_off_q} <= '0;
       status_q      <= '0;
@@ -329,7 +329,7 @@ module pcie_config_space
   end
 
   // What a function level reset must leave alone.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       mps_q  <= '0;
       aspm_q <= '0;

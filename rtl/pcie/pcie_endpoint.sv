@@ -237,7 +237,7 @@ module pcie_endpoint
   // ---------------------------------------------------------------- DMA
   // One cycle late, which `idle_o` makes up for.
   logic halt_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) halt_q <= 1'b1;
     else halt_q <= halt_i || !bus_master;
   end

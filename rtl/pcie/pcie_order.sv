@@ -33,7 +33,7 @@ module pcie_order #(
   assign out_data_o  = data_q;
   assign idle_o      = !held_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       held_q <= 1'b0;
       wait_q <= '0;

@@ -100,7 +100,7 @@ module pcie_posted_arb
 
   wire take = in_valid && in_ready;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       locked_q     <= 1'b0;
       locked_sel_q <= SelDma;
@@ -142,7 +142,7 @@ module pcie_posted_arb
   assign in_flight_o = in_flight_q + {3'b0, take && !locked_q};
   assign idle_o      = (in_flight_q == '0) && !ctl_drop_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) in_flight_q <= '0;
     else in_flight_q <= in_flight_o - {3'b0, retired_o};
   end

@@ -68,7 +68,7 @@ module pcie_target
 
   assign rq_ready_o = !full_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) full_q <= 1'b0;
     else full_q <= full_q ? !free : rq_valid_i;
   end
@@ -179,7 +179,7 @@ module pcie_target
     endcase
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q  <= StIdle;
       act_q    <= ActDrop;
@@ -241,7 +241,7 @@ module pcie_target
   end
 
   // Every configuration write tells the function its number.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) requester_o <= '0;
     else if (state_q == StGo && act_q == ActCfg && has_data) requester_o <= hdr_q[95:80];
   end
@@ -297,7 +297,7 @@ module pcie_target
 
   // ---------------------------------------------------------------- events
   wire decide = (state_q == StGo);
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ev_ur_o       <= 1'b0;
       ev_ca_o       <= 1'b0;

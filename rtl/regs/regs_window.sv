@@ -120,7 +120,7 @@ module regs_window
   prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card_snap (
     .clk_i, .we_i(rst_ni), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(step_q),
     .rdata_o(card_snap));
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       scan_q <= '0;
       wait_q <= '0;
@@ -189,7 +189,7 @@ module regs_window
     endcase
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q     <= StIdle;
       ack_q    <= 1'b0;

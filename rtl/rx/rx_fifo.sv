@@ -97,7 +97,7 @@ module rx_fifo
   wire  wire_beat = rx_valid_i && rx_ready_o;
   wire  wire_mid = wire_beat ? !rx_last_i : wire_mid_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       wire_mid_q <= 1'b0;
       swallow_q  <= 1'b0;
@@ -172,7 +172,7 @@ module rx_fifo
 
   assign patch_ready_o = 1'b1;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q    <= StHdr0;
       base_q     <= '0;
@@ -222,7 +222,7 @@ module rx_fifo
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       room_q       <= 1'b0;
       rec_room_q   <= 1'b0;
@@ -324,7 +324,7 @@ module rx_fifo
     .rdata_o(rec_data)
   );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       rec_wptr_q  <= '0;
       rec_rptr_q  <= '0;

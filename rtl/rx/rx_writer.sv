@@ -117,7 +117,7 @@ module rx_writer
 
   assign frame_ready_o = !pre_valid_q || pre_take;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) pre_valid_q <= 1'b0;
     else if (fn_rst_i) pre_valid_q <= 1'b0;
     else if (frame_ready_o) pre_valid_q <= frame_valid_i;
@@ -193,7 +193,7 @@ module rx_writer
   wire [14:0] scaled = 15'(mix_now) * 15'(pairs_in_use_i);
   wire [5:0]  pair = scaled[13:8];
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q   <= StIdle;
       first_q   <= 1'b1;
@@ -383,7 +383,7 @@ module rx_writer
   assign release_valid_o = tok_pop && tok.frame_end;
   assign release_len_o   = {2'b00, tok.frame_len};
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       out_q   <= '0;
       done_q  <= '0;
@@ -400,7 +400,7 @@ module rx_writer
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       event_valid_q <= 1'b0;
       drop_nobuf_o  <= 1'b0;

@@ -109,7 +109,7 @@ module tx_complete
     .level_o   (frm_level)
   );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) queue_error_o <= 1'b0;
     else queue_error_o <= rec_pop && failed && !fn_rst_i;
   end

@@ -85,7 +85,7 @@ module tx_out
   assign ram_raddr_o   = data_q ? beat_word_q : base_q;
   assign ram_rinc_o    = data_q ? Lanes'((1 << Rot) - 1) : '0;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       data_q       <= 1'b0;
       base_q       <= '0;
@@ -130,7 +130,7 @@ module tx_out
   qid_t        event_q_q;
   logic [13:0] event_len_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       event_valid_q <= 1'b0;
       bad_q         <= 1'b0;
@@ -176,7 +176,7 @@ module tx_out
     assign rotated = {ram_rdata_i[8*Rot-1:0], ram_rdata_i[DataW-1:8*Rot]};
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       mid_q   <= 1'b0;
       abort_q <= 1'b0;

@@ -122,7 +122,7 @@ module tx_reader
 
   assign next_take_o = other && !drain_q && ((state_q == StIdle) || ends);
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q     <= StIdle;
       base_q      <= '0;
@@ -220,7 +220,7 @@ module tx_reader
   assign rec_o.id    = seg_id_q;
   assign rec_o.len   = end_drain ? total_q : sum_q[13:0];
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       out_q   <= '0;
       drain_q <= 1'b0;

@@ -101,7 +101,7 @@ module tx_sched
   assign next_q_o = qid_t'({next_pair, 1'b1});
   assign idle_o   = !next_valid_o && !clear_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       clear_q      <= 1'b1;
       clear_pair_q <= '0;

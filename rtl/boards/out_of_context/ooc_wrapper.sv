@@ -25,7 +25,7 @@ module ooc_wrapper
 
   // ---------------------------------------------------------------- reset
   logic [1:0] rst_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) rst_q <= '0;
     else rst_q <= {rst_q[0], 1'b1};
   end
