@@ -8,6 +8,8 @@ use pci_driver::regions::{AsPciSubregion, BackedByPciSubregion, PciMemoryRegion}
 
 use crate::error::Error;
 
+/// PCI capability ID of power management.
+const POWER_CAPABILITY: u8 = 0x01;
 /// PCI capability ID of a vendor capability.
 const VENDOR_CAPABILITY: u8 = 0x09;
 /// PCI capability ID of MSI-X.
@@ -156,6 +158,20 @@ impl Capabilities {
             window: find_window(config, &header)?,
         })
     }
+}
+
+/// Offset of the power management capability.
+pub(crate) fn power_capability(config: &[u8]) -> Result<Option<u16>, Error> {
+    let region = PciMemoryRegion::new(config);
+    let header = PciConfig::backed_by(&region);
+    let capabilities = header.capabilities().map_err(walk_error)?;
+    for capability in &capabilities {
+        let at = capability.as_subregion().offset_in_underlying_region();
+        if bytes::<1>(config, at as usize)?[0] == POWER_CAPABILITY {
+            return Ok(Some(at as u16));
+        }
+    }
+    Ok(None)
 }
 
 /// Looks for our DVSEC. Configuration space of 256 bytes has none.

@@ -86,6 +86,9 @@ pub enum PciError {
         /// The system's error.
         source: io::Error,
     },
+    /// The kernel's VFIO does not give the card away.
+    #[error(transparent)]
+    Vfio(#[from] super::vfio::VfioError),
     /// A backend that this build does not have.
     #[error("{0}")]
     Unsupported(String),

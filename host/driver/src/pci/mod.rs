@@ -4,14 +4,19 @@
 //! [`PciFunction`], [`RegisterIo`], [`Interrupts`] and [`DmaRegion`], and does not know whether a
 //! simulator in the same process, a vfio-user server or the kernel stands behind them.
 
+mod address;
 pub mod caps;
 mod dma;
 mod error;
+mod eventfds;
+pub mod sysfs;
+pub mod vfio;
 pub mod vfio_user;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use address::PciAddress;
 pub use dma::{DMA_PAGE, DmaMemory, DmaRegion};
 pub use error::PciError;
 

@@ -1,0 +1,65 @@
+//! MSI-X through eventfds.
+
+use std::os::fd::{FromRawFd, IntoRawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use vmm_sys_util::eventfd::EventFd;
+
+use super::Opened;
+use super::error::VfioError;
+use crate::pci::eventfds::EventFds;
+use crate::pci::{Interrupts, PciError};
+
+/// The enabled vectors.
+pub(super) struct VfioInterrupts {
+    device: Arc<Opened>,
+    events: EventFds,
+}
+
+impl VfioInterrupts {
+    /// Gives the kernel an eventfd for each of `count` vectors.
+    pub(super) fn enable(device: Arc<Opened>, count: u16) -> Result<Self, PciError> {
+        let events = EventFds::new(count)?;
+        // The kernel holds on to what is behind a descriptor; these are closed afterwards.
+        let copies = events
+            .fds()
+            .iter()
+            .map(|fd| {
+                let fd = fd
+                    .try_clone()
+                    .map_err(|e| PciError::io("copying an eventfd", e))?;
+                // SAFETY: the descriptor is an eventfd, and from here on is owned by the value.
+                Ok(unsafe { EventFd::from_raw_fd(fd.into_raw_fd()) })
+            })
+            .collect::<Result<Vec<_>, PciError>>()?;
+        device
+            .card()
+            .enable_msix(copies.iter().collect())
+            .map_err(|source| VfioError::Setup {
+                address: device.address(),
+                what: "enabling MSI-X",
+                source,
+                remedy: "the machine may have no interrupt vectors left: use fewer queues",
+            })?;
+        Ok(Self { device, events })
+    }
+}
+
+impl Interrupts for VfioInterrupts {
+    fn count(&self) -> u16 {
+        self.events.count()
+    }
+
+    fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError> {
+        self.events.wait(timeout)
+    }
+}
+
+impl Drop for VfioInterrupts {
+    fn drop(&mut self) {
+        if let Err(e) = self.device.card().disable_msix() {
+            log::debug!("{e}");
+        }
+    }
+}
