@@ -23,6 +23,9 @@ pub enum CliError {
     /// The backend failed.
     #[error(transparent)]
     Pci(#[from] ferronic::pci::PciError),
+    /// The kernel's view of the cards, or a change of it.
+    #[error(transparent)]
+    Host(#[from] ferronic::pci::sysfs::SysfsError),
     /// A file could not be read or written.
     #[error("{}: {what}: {source}", path.display())]
     File {

@@ -1,7 +1,7 @@
 //! Output files that are only touched once there is something to put into them, and pcap input.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use pcap_file::DataLink;
@@ -42,6 +42,13 @@ impl Output {
         }
         Ok(self.file)
     }
+}
+
+/// Writes a report for programs.
+pub fn write_json(output: Output, report: &serde_json::Value) -> Result<(), CliError> {
+    let path = output.path.clone();
+    writeln!(output.start()?, "{report:#}")
+        .map_err(|e| CliError::file(&path, "cannot be written", e))
 }
 
 /// The frames of a pcap file.

@@ -7,6 +7,7 @@
 mod capture;
 mod error;
 mod files;
+mod host;
 mod info;
 mod options;
 mod ping;
@@ -31,6 +32,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show the cards of this machine, their drivers and IOMMU groups.
+    List(host::List),
+    /// Give a card to vfio-pci, or another driver (as root).
+    Bind(host::Bind),
+    /// Take a card from its driver, or give it back to the kernel's own (as root).
+    Unbind(host::Unbind),
     /// Show what a card is and offers, without disturbing it.
     Info(info::Info),
     /// Show a card's counters, without disturbing it.
@@ -48,6 +55,9 @@ enum Command {
 impl Command {
     fn run(&self) -> Result<Outcome, CliError> {
         match self {
+            Self::List(command) => command.run(),
+            Self::Bind(command) => command.run(),
+            Self::Unbind(command) => command.run(),
             Self::Info(command) => command.run(),
             Self::Stats(command) => command.run(),
             Self::Selftest(command) => command.run(),

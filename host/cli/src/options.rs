@@ -13,7 +13,7 @@ use crate::error::CliError;
 /// Which card.
 #[derive(Args, Clone, Debug)]
 pub struct CardOptions {
-    /// The card: vfio-user:/path/of/socket (vfio:0000:01:00.0 comes later).
+    /// The card: a PCI address like 0000:01:00.0 (`ferronic list`), or vfio-user:/path/of/socket.
     #[arg(long, env = "FERRONIC_DEVICE", value_name = "DEVICE")]
     pub device: String,
 }

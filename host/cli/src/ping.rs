@@ -2,25 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use ferronic::Device;
 use ferronic::phy::Phy;
+use serde_json::{Value, json};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::icmp;
 use smoltcp::wire::{EthernetAddress, Icmpv4Packet, Icmpv4Repr, IpAddress, IpCidr, Ipv4Cidr};
 
 use crate::error::{CliError, Outcome};
+use crate::files::{Output, write_json};
 use crate::options::{QueueOptions, Stop};
 
 /// Longest wait for an interrupt.
 const WAIT: Duration = Duration::from_millis(20);
 /// Identifier of our echo requests.
 const IDENT: u16 = 0xfe01;
-/// Bytes of an echo request's data.
-const DATA: usize = 56;
+/// Bytes of the headers before the data of a request: IPv4 without options, ICMP.
+const HEADERS: usize = 20 + 8;
+/// MTU of a card that names none.
+const DEFAULT_MTU: u16 = 1500;
+/// Requests and answers that the stack holds.
+const QUEUE: usize = 16;
 
 /// Options of `ping`.
 #[derive(Args)]
@@ -39,12 +46,18 @@ pub struct Ping {
     /// Requests to send.
     #[arg(long, default_value_t = 4, value_name = "N")]
     count: u16,
+    /// Bytes of data in a request; they must fit into one packet.
+    #[arg(long, default_value_t = 56, value_name = "BYTES")]
+    size: u16,
     /// Between two requests.
     #[arg(long, default_value_t = 200, value_name = "MS")]
     interval_ms: u64,
     /// How long to wait for an answer.
     #[arg(long, default_value_t = 5_000, value_name = "MS")]
     timeout_ms: u64,
+    /// Write round trips and losses to this file, too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 fn parse_cidr(text: &str) -> Result<Ipv4Cidr, String> {
@@ -63,12 +76,22 @@ struct Session<'a> {
     waiting: BTreeMap<u16, Instant>,
     sent: u16,
     times: Vec<Duration>,
+    data: Vec<u8>,
 }
 
 impl Ping {
     pub fn run(&self) -> Result<Outcome, CliError> {
         let stop = Stop::catch()?;
+        let output = self.json.as_deref().map(Output::open).transpose()?;
         let (device, mut pairs) = self.queues.open()?;
+        let mtu = device.mtu().unwrap_or(DEFAULT_MTU);
+        if usize::from(self.size) + HEADERS > mtu.into() {
+            return Err(CliError::Usage(format!(
+                "--size {}: the card's MTU of {mtu} leaves {} bytes for data",
+                self.size,
+                usize::from(mtu).saturating_sub(HEADERS)
+            )));
+        }
         let phy = Phy::new(pairs.remove(0), device.mtu());
         let mut session = self.session(&device, phy)?;
         let interval = Duration::from_millis(self.interval_ms);
@@ -91,7 +114,14 @@ impl Ping {
                 WAIT
             })?;
         }
-        Ok(session.summary())
+        if let Some(output) = output {
+            write_json(output, &session.report(self.size))?;
+        }
+        let outcome = session.summary();
+        let Session { phy, .. } = session;
+        drop(phy);
+        device.close()?;
+        Ok(outcome)
     }
 
     fn session<'a>(&self, device: &'a Device, mut phy: Phy) -> Result<Session<'a>, CliError> {
@@ -114,8 +144,9 @@ impl Ping {
                 self.address, self.local
             )));
         }
+        let bytes = QUEUE * (usize::from(self.size) + HEADERS);
         let buffer =
-            || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 16], vec![0; 16 * 128]);
+            || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; QUEUE], vec![0; bytes]);
         let mut sockets = SocketSet::new(Vec::new());
         let mut socket = icmp::Socket::new(buffer(), buffer());
         socket
@@ -132,6 +163,7 @@ impl Ping {
             waiting: BTreeMap::new(),
             sent: 0,
             times: Vec::new(),
+            data: vec![0xa5; self.size.into()],
         })
     }
 }
@@ -139,11 +171,10 @@ impl Ping {
 impl Session<'_> {
     fn request(&mut self, address: Ipv4Addr) -> Result<(), CliError> {
         let socket = self.sockets.get_mut::<icmp::Socket<'_>>(self.socket);
-        let data = [0xa5; DATA];
         let request = Icmpv4Repr::EchoRequest {
             ident: IDENT,
             seq_no: self.sent,
-            data: &data,
+            data: &self.data,
         };
         match socket.send(request.buffer_len(), IpAddress::Ipv4(address)) {
             Ok(payload) => {
@@ -166,7 +197,10 @@ impl Session<'_> {
             let reply = Icmpv4Packet::new_checked(payload).and_then(|packet| {
                 Icmpv4Repr::parse(&packet, &ChecksumCapabilities::default()).map(
                     |repr| match repr {
-                        Icmpv4Repr::EchoReply { seq_no, data, .. } => Some((seq_no, data.len())),
+                        // An answer that is not what was sent is none.
+                        Icmpv4Repr::EchoReply { seq_no, data, .. } if data == self.data => {
+                            Some((seq_no, data.len()))
+                        }
                         _ => None,
                     },
                 )
@@ -206,19 +240,36 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Shortest, median and longest, in ms.
+    fn round_trips(&self) -> Option<[f64; 3]> {
+        let mut sorted = self.times.clone();
+        sorted.sort();
+        let at = |i: usize| sorted.get(i).map(|time| time.as_secs_f64() * 1e3);
+        Some([at(0)?, at(sorted.len() / 2)?, at(sorted.len() - 1)?])
+    }
+
+    fn report(&self, size: u16) -> Value {
+        let params = json!({"driver": "ferronic", "data_bytes": size});
+        let figure = |name: &str, value: Value, unit: &str| -> Value {
+            json!({"name": name, "params": &params, "value": value, "unit": unit})
+        };
+        let mut figures = vec![
+            figure("pings_sent", self.sent.into(), "requests"),
+            figure("pings_answered", self.times.len().into(), "answers"),
+        ];
+        if let Some([min, median, max]) = self.round_trips() {
+            figures.push(figure("ping_ms_min", min.into(), "ms"));
+            figures.push(figure("ping_ms_median", median.into(), "ms"));
+            figures.push(figure("ping_ms_max", max.into(), "ms"));
+        }
+        json!({"command": "ping", "figures": figures})
+    }
+
     fn summary(&self) -> Outcome {
         let (sent, received) = (self.sent, self.times.len());
         println!("{sent} sent, {received} received");
-        if let (Some(min), Some(max)) = (self.times.iter().min(), self.times.iter().max()) {
-            let mut sorted = self.times.clone();
-            sorted.sort();
-            let ms = |time: Duration| time.as_secs_f64() * 1e3;
-            println!(
-                "round trip min/median/max {:.3}/{:.3}/{:.3} ms",
-                ms(*min),
-                ms(sorted[sorted.len() / 2]),
-                ms(*max)
-            );
+        if let Some([min, median, max]) = self.round_trips() {
+            println!("round trip min/median/max {min:.3}/{median:.3}/{max:.3} ms");
         }
         if received == usize::from(sent) && sent > 0 {
             Outcome::Done

@@ -1,6 +1,5 @@
 //! `ferronic stats`
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,7 +9,7 @@ use ferronic::{CardStats, Window};
 use serde_json::{Value, json};
 
 use crate::error::{CliError, Outcome};
-use crate::files::Output;
+use crate::files::{Output, write_json};
 use crate::options::CardOptions;
 
 /// Options of `stats`.
@@ -29,10 +28,8 @@ impl Stats {
         let transport = Transport::open(self.card.function()?, Limits::default().reset)?;
         let stats = Window::attach(&transport)?.stats()?;
         print(&stats);
-        if let (Some(output), Some(path)) = (output, &self.json) {
-            let text = serde_json::to_string_pretty(&report(&stats)).unwrap_or_default();
-            writeln!(output.start()?, "{text}")
-                .map_err(|e| CliError::file(path, "cannot be written", e))?;
+        if let Some(output) = output {
+            write_json(output, &report(&stats))?;
         }
         Ok(Outcome::Done)
     }

@@ -57,7 +57,9 @@ fn wrong_use_ends_in_2() {
 #[test]
 fn unknown_devices_say_what_is_known() {
     assert!(fails(1, &["info", "--device", "eth0"]).contains("vfio-user:/path"));
-    assert!(fails(1, &["info", "--device", "vfio:0000:01:00.0"]).contains("not supported yet"));
+    for name in ["ffff:ff:1f.7", "vfio:ffff:ff:1f.7"] {
+        assert!(fails(1, &["info", "--device", name]).contains("no PCI function ffff:ff:1f.7"));
+    }
     let error = fails(1, &["info", "--device", NO_SERVER]);
     assert!(error.contains("is the simulator running?"), "{error}");
 }

@@ -238,3 +238,33 @@ fn stats_file_tells_what_was_sent_and_captured() {
     assert!(figure("last_stamp", "tx") > received);
     assert_eq!(figure("drops", "tx"), 0);
 }
+
+#[test]
+fn selftest_passes_on_a_loopback_and_says_what_it_did_not_run() {
+    let outcomes = |wire: &str| -> Vec<(String, String)> {
+        let served = Served::start(wire);
+        let report = served.file("selftest.json");
+        served.succeeds(&["selftest", "--faults", "--json", text(&report)]);
+        let report = std::fs::read_to_string(report).expect("report");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        let word = |figure: &serde_json::Value, key: &str| {
+            figure["params"][key].as_str().expect("text").to_owned()
+        };
+        report["figures"]
+            .as_array()
+            .expect("figures")
+            .iter()
+            .map(|figure| (word(figure, "check"), word(figure, "outcome")))
+            .collect()
+    };
+    let all = outcomes("loopback");
+    assert_eq!(all.len(), 11);
+    for (check, outcome) in &all {
+        assert_eq!(outcome, "passed", "{check}");
+    }
+    let skipped: Vec<_> = outcomes("peer")
+        .into_iter()
+        .filter(|(_, outcome)| outcome != "passed")
+        .collect();
+    assert_eq!(skipped, [("receive".to_owned(), "skipped".to_owned())]);
+}

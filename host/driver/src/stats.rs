@@ -174,6 +174,11 @@ impl Window {
         })
     }
 
+    /// One of the counters of the whole card, as of the last snapshot.
+    pub(crate) fn device_counter(&self, offset: u64) -> Result<u32, Error> {
+        Ok(self.registers.read32(offset)?)
+    }
+
     /// Reads all counters of all queues.
     pub fn stats(&self) -> Result<CardStats, Error> {
         let queues = (0..2 * self.pairs)

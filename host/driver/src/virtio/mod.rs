@@ -6,3 +6,5 @@ pub mod transport;
 
 pub use net_config::{Link, NetConfig};
 pub use transport::{Doorbell, QueueAddresses, Transport};
+
+pub(crate) use transport::config_snapshot;

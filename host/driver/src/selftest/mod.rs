@@ -1,25 +1,19 @@
-//! Checks of a card that is not in use: identity, reset, negotiation, window, interrupts, traffic.
+//! Checks of a card that is not in use: identity, reset, power, negotiation, window, interrupts,
+//! traffic.
+
+mod power;
+mod traffic;
+mod unmapped;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use ferronic_spec::Features;
 use ferronic_spec::pci::{SUBSYSTEM_ID, SUBSYSTEM_VENDOR_ID};
 
-use crate::device::{Device, DeviceConfig, Event};
+use crate::device::{Device, DeviceConfig};
 use crate::error::Error;
 use crate::pci::PciFunction;
-use crate::queue::{CompletionPolicy, PushResult};
 use crate::virtio::Transport;
-
-/// How long a frame may take, in host time (a simulator is slow).
-const TRAFFIC: Duration = Duration::from_secs(20);
-/// How long one wait for an interrupt lasts.
-const WAIT: Duration = Duration::from_millis(10);
-/// Frames sent by the transmit check.
-const FRAMES: u64 = 8;
-/// EtherType for local experiments (IEEE 802): no host does anything with it.
-const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
 /// What came of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,24 +37,47 @@ pub struct Check {
 
 type Body = fn(&Arc<dyn PciFunction>, &DeviceConfig) -> Result<Outcome, Error>;
 
-const CHECKS: [(&str, Body); 7] = [
+const CHECKS: [(&str, Body); 10] = [
     ("identity", identity),
     ("reset", reset),
+    ("power", power::power),
     ("negotiation", negotiation),
     ("window", window),
     ("configuration", configuration),
-    ("transmit", transmit),
+    ("transmit", traffic::transmit),
+    ("interrupt", traffic::interrupt),
+    ("receive", traffic::receive),
     ("reopen", reopen),
 ];
 
-/// Runs all checks; `report` sees each as it ends. True if none failed.
+/// Checks that provoke errors which a host's kernel reports.
+const FAULTS: [(&str, Body); 1] = [("unmapped", unmapped::unmapped)];
+
+/// Which checks are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Those, too, that have the card reach for memory that it may not: the IOMMU refuses and the
+    /// kernel's log says so.
+    pub faults: bool,
+}
+
+/// Runs all checks; `report` sees each as it ends. True if none failed. Before each check `stop` is
+/// asked; the checks left over when it says so are reported as skipped.
 pub fn run(
     function: &Arc<dyn PciFunction>,
     config: &DeviceConfig,
+    options: Options,
+    stop: impl Fn() -> bool,
     mut report: impl FnMut(&Check),
 ) -> bool {
     let mut good = true;
-    for (name, body) in CHECKS {
+    let faults = FAULTS.iter().filter(|_| options.faults);
+    for &(name, body) in CHECKS.iter().chain(faults) {
+        if stop() {
+            let outcome = Outcome::Skipped("stopped before it".into());
+            report(&Check { name, outcome });
+            continue;
+        }
         let outcome = body(function, config).unwrap_or_else(|e| Outcome::Failed(e.to_string()));
         good &= !matches!(outcome, Outcome::Failed(_));
         report(&Check { name, outcome });
@@ -171,60 +188,6 @@ fn configuration(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Resu
         if link.up { "up" } else { "down" },
         device.mtu()
     ))
-}
-
-/// Frames go out in every way that the queue can describe them, complete, are counted, and the
-/// interrupt asked for comes.
-fn transmit(function: &Arc<dyn PciFunction>, config: &DeviceConfig) -> Result<Outcome, Error> {
-    let config = DeviceConfig {
-        policy: CompletionPolicy::EventIndex,
-        ..config.clone()
-    };
-    let (device, mut pairs) = Device::open(Arc::clone(function), config)?;
-    let Some(tx) = pairs.first_mut().map(|pair| &mut pair.tx) else {
-        return failed("the card has no queue");
-    };
-    let counted = |device: &Device| -> Result<Option<u64>, Error> {
-        device.window().map(|w| Ok(w.queue(1)?.packets)).transpose()
-    };
-    let before = counted(&device)?;
-    let mut frame = vec![0xff; 6];
-    frame.extend(device.mac());
-    frame.extend(ETHERTYPE);
-    frame.resize(60, 0);
-    for i in 0..FRAMES {
-        let split = 14 + i as usize;
-        let pushed = if i % 2 == 0 {
-            tx.push(&frame)?
-        } else {
-            tx.push_pieces(&[&frame[..split], &frame[split..]])?
-        };
-        if pushed == PushResult::Full {
-            return failed("the ring is full before anything was sent");
-        }
-    }
-    let start = Instant::now();
-    let mut interrupts = 0;
-    tx.flush()?;
-    while tx.outstanding() > 0 {
-        if !tx.arm()? && device.wait(WAIT)? == Some(Event::Transmit(0)) {
-            interrupts += 1;
-        }
-        tx.reap()?;
-        if start.elapsed() > TRAFFIC {
-            return failed(format!(
-                "{} of {FRAMES} frames did not complete",
-                tx.outstanding()
-            ));
-        }
-    }
-    let sent = counted(&device)?
-        .zip(before)
-        .map(|(after, before)| after.wrapping_sub(before));
-    if let Some(sent) = sent.filter(|sent| *sent != FRAMES) {
-        return failed(format!("sent {FRAMES} frames, the card counted {sent}"));
-    }
-    passed(format!("{FRAMES} frames, {interrupts} interrupts"))
 }
 
 /// A card that was dropped in use works again.
