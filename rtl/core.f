@@ -11,6 +11,7 @@ rtl/common/prim_fifo.sv
 rtl/common/prim_lutram.sv
 rtl/common/prim_ram_1r1w.sv
 rtl/common/prim_skid.sv
+rtl/common/prim_slice.sv
 rtl/pcie/dma_read.sv
 rtl/pcie/dma_read_issue.sv
 rtl/pcie/dma_split.sv

@@ -100,7 +100,7 @@ module ferronic_core
   // ---------------------------------------------------------------- time
   logic [63:0] time_q;
   wire  [63:0] skip = TimeSkip ? skip_i : '0;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) time_q <= '0;
     else time_q <= time_q + 64'd1 + skip;
   end

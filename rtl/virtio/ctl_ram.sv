@@ -45,7 +45,7 @@ module ctl_ram
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) valid_o <= '0;
     else valid_o <= gnt_o;
   end

@@ -197,7 +197,7 @@ module virtio_common
 
   wire subset = (foreign_q == '0) && driver_q[FVersion1];
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ack_q        <= 1'b0;
       dev_select_q <= '0;

@@ -28,7 +28,7 @@ module virtio_device_cfg
     endcase
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) ack_q <= 1'b0;
     else ack_q <= req_i.valid && !ack_q;
   end

@@ -74,7 +74,7 @@ module virtio_doorbell
     .rd_valid_o(db_valid_o), .rd_ready_i(db_ready_i), .rd_data_o(db_q_o), .level_o(level)
   );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ack_q      <= 1'b0;
       ok_q       <= 1'b0;

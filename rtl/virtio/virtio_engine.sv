@@ -123,7 +123,7 @@ module virtio_engine
                 !halt_i;
   // One pulse for the first error after a reset.
   wire  broken = error && !needs_reset && !broken_q && driver_ok;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) broken_q <= 1'b0;
     else broken_q <= broken;
   end
@@ -190,7 +190,7 @@ module virtio_engine
   assign driver_ok_o = driver_ok;
 
   // A cycle later everywhere: the way from the register bus is long enough.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) cfg <= '0;
     else cfg <= cfg_new;
   end
@@ -249,7 +249,7 @@ module virtio_engine
   wire   isr_read = slave_req[1].valid && !isr_ack_q && !slave_req[1].write &&
                     (reg_req_i.addr[15:2] == 14'h400) && reg_req_i.be[0];
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       link_q      <= 1'b0;
       cfg_irq_q   <= 1'b0;
@@ -541,12 +541,12 @@ module virtio_engine
   // The data path does not see how vq_used makes up its mind.
   logic     rxu_valid, rxu_ready, txu_valid, txu_ready;
   vq_used_t rxu, txu;
-  prim_skid #(.Width($bits(vq_used_t))) u_rx_used (
+  prim_slice #(.Width($bits(vq_used_t))) u_rx_used (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),
     .in_valid_i(rx_used_valid_i), .in_ready_o(rx_used_ready_o), .in_data_i(rx_used_i),
     .out_valid_o(rxu_valid), .out_ready_i(rxu_ready), .out_data_o(rxu)
   );
-  prim_skid #(.Width($bits(vq_used_t))) u_tx_used (
+  prim_slice #(.Width($bits(vq_used_t))) u_tx_used (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),
     .in_valid_i(tx_used_valid_i), .in_ready_o(tx_used_ready_o), .in_data_i(tx_used_i),
     .out_valid_o(txu_valid), .out_ready_i(txu_ready), .out_data_o(txu)

@@ -249,7 +249,7 @@ module vq_avail
 
   // The queue looked at was cleared meanwhile: what is known of it is void.
   logic stale_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) stale_q <= 1'b0;
     else if (st_q == StPick) stale_q <= 1'b0;
     else if (clear_i.valid && clear_i.q == q_q) stale_q <= 1'b1;
@@ -307,7 +307,7 @@ module vq_avail
   assign event_q_o     = q_q;
   assign event_idx_o   = s_q.seen;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q         <= StPick;
       slot_q       <= '0;

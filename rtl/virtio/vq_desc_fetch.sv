@@ -146,7 +146,7 @@ module vq_desc_fetch
   assign load_addr1_o = addr1_q;
   assign load_bad_o   = bad_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) st_q <= StIdle;
     else if (fn_rst_i) st_q <= StIdle;
     else begin

@@ -94,7 +94,7 @@ module vq_desc_load
   assign error_q_o   = job_q.q;
   assign idle_o      = (st_q == StIdle) && !valid;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q         <= StIdle;
       done_count_q <= '0;

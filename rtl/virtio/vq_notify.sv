@@ -130,7 +130,7 @@ module vq_notify
   assign isr_set_o = (st_q == StAnswer) && fire_q;
   assign idle_o    = (st_q == StPick) && !fl_valid && !pub_valid_i;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q   <= StPick;
       tag_q  <= '0;
@@ -199,5 +199,6 @@ module vq_notify
   `FERRONIC_ASSERT(IrqHasVector, !irq_o.valid || !no_vector, clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{fl_level, dn_level, cookie.tag, ram_data_i[63:32], cfg_i, clear_i.q, q_q, pick_q};
+  assign unused = ^{fl_level, dn_level, cookie.tag, ram_data_i[63:32], cfg_i, clear_i.q, q_q,
+                    pick_q};
 endmodule

@@ -68,7 +68,7 @@ module vq_read_arb
   vq_cookie_t cookie;
   assign cookie = '{addr1: address[1], client: s1_q.client, tag: s1_q.tag};
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       s1_valid_q <= 1'b0;
       s2_valid_q <= 1'b0;

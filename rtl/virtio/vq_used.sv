@@ -191,9 +191,10 @@ module vq_used
   wire [10:0] mask   = ring_mask(ring_q);
   wire [10:0] slot   = mask & wrt_q[10:0];
   wire few_t  pend   = app_q - wrt_q[4:0];
-  wire [15:0] behind = tgt_q - wrt_q;           // 0 or negative: all that is published is written
-  wire [15:0] missing = tgt_q - written;
-  wire        short_of_target = (missing != '0) && !missing[15];
+  // At most PendDepth ahead and a frame's buffers behind, so few bits tell.
+  wire [8:0]  behind = tgt_q[8:0] - wrt_q[8:0]; // 0 or negative: all to publish is written
+  wire [8:0]  missing = tgt_q[8:0] - written[8:0];
+  wire        short_of_target = (missing != '0) && !missing[8];
   wire        quiet  = q_q[0] ? tx_quiet_i : rx_quiet_i;
   wire [AgeW-1:0] age = now_q[AgeShift +: AgeW] - since_q;
   wire        want   = (pend >= 5'(BatchEntries)) || quiet ||
@@ -208,7 +209,7 @@ module vq_used
       c_most_q <= (pend < c_wrap) ? pend : c_wrap;
       some_q   <= (pend != '0);
       want_q   <= want;
-      due_q    <= unpub && (behind == '0 || behind[15]);
+      due_q    <= unpub && (behind == '0 || behind[8]);
     end
   end
   // Whole entries up to the end of the page; the one that it cuts is written in halves.
@@ -312,7 +313,7 @@ module vq_used
   assign idle_o        = (st_q == StPick) && !list_valid && !event_valid_i && !rx_valid_i &&
                          !tx_valid_i;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q      <= StPick;
       last_rx_q <= 1'b0;

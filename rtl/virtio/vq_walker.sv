@@ -5,8 +5,8 @@
 //
 // Heads are stored in ring order, Depth for each queue, addressed by the available index itself, so
 // the pointers are ring indexes (their low bits): `wr` (stored), `commit` (taken for good; vq_avail
-// may refill), and the one walking pointer of the queue being served. A rewind gives back what was taken since the
-// last commit; after an answer of `none` only a rewind may follow.
+// may refill), and the one walking pointer of the queue being served. A rewind gives back what was
+// taken since the last commit; after an answer of `none` only a rewind may follow.
 //
 // A chain is followed in windows: up to ChainWindow descriptors are read at once, in the hope that
 // `next` counts upwards, as drivers mostly do; an indirect table is read WindowMax entries at once.
@@ -175,7 +175,8 @@ module vq_walker
 
   // Room is reported every eighth head, and when nothing is left.
   logic credit_set;
-  assign credit_set = do_commit && ((ptr_q[$bits(vq_ptr_t)-1:3] != commit_rd[$bits(vq_ptr_t)-1:3]) || (ptr_q == wr_rd));
+  wire  other_eight = (ptr_q[$bits(vq_ptr_t)-1:3] != commit_rd[$bits(vq_ptr_t)-1:3]);
+  assign credit_set = do_commit && (other_eight || ptr_q == wr_rd);
   logic credit_ready, credit_lost_q;
   logic [2:0] credit_level;
   qid_t credit_q;
@@ -233,7 +234,7 @@ module vq_walker
   assign error_q_o   = q_q;
   assign idle_o      = (st_q == StIdle) && !credit_lost_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
+  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q          <= StIdle;
       spec_q        <= 1'b0;
