@@ -12,6 +12,34 @@ const COSIM: &str = "ferronic-cosim-tests";
 /// What `FERRONIC_REQUIRE` may list.
 const RESOURCES: [&str; 3] = ["captures", "guests", "firmware"];
 
+/// Cards of another shape than the tests are built for: the frames of the captures and the resets
+/// must not depend on it. Each is built in a directory of its own, so that nothing is built anew
+/// when the usual shape comes next.
+const SHAPES: [Shape; 2] = [
+    Shape {
+        name: "64 queue pairs",
+        queue_pairs: 64,
+        features: &[],
+        tests: &["captures", "reset"],
+        nightly: false,
+    },
+    Shape {
+        name: "128 and 256 bits",
+        queue_pairs: 4,
+        features: &["w128", "w256"],
+        tests: &["captures"],
+        nightly: true,
+    },
+];
+
+struct Shape {
+    name: &'static str,
+    queue_pairs: u32,
+    features: &'static [&'static str],
+    tests: &'static [&'static str],
+    nightly: bool,
+}
+
 /// Options of `test` and `cosim`.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -40,10 +68,15 @@ pub fn all(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
     if let Err(failure) = run_tests(root, arguments, None) {
         failed.extend(failure.parts());
     }
-    if arguments.names.is_empty()
-        && let Err(failure) = doc_tests(root)
-    {
-        failed.extend(failure.parts());
+    if arguments.names.is_empty() {
+        if let Err(failure) = doc_tests(root) {
+            failed.extend(failure.parts());
+        }
+        for shape in &SHAPES {
+            if let Err(failure) = run_shape(root, arguments, shape) {
+                failed.extend(failure.parts());
+            }
+        }
     }
     say_what_was_skipped();
     if failed.is_empty() {
@@ -89,6 +122,24 @@ fn run_tests(root: &Path, arguments: &Arguments, package: Option<&str>) -> Resul
         command.env("FERRONIC_NIGHTLY", "1");
     }
     process::run("the test run", &mut command)
+}
+
+fn run_shape(root: &Path, arguments: &Arguments, shape: &Shape) -> Result<(), Failure> {
+    if shape.nightly && !arguments.nightly {
+        return Ok(());
+    }
+    println!("\ntests of a card with {}", shape.name);
+    let mut command = cargo(root);
+    command
+        .args(["test", "--no-fail-fast", "--package", COSIM, "--features"])
+        .arg(shape.features.join(","))
+        .arg("--target-dir")
+        .arg(root.join("target/shapes"))
+        .env("FERRONIC_QUEUE_PAIRS", shape.queue_pairs.to_string());
+    for name in shape.tests {
+        command.args(["--test", name]);
+    }
+    process::run(shape.name, &mut command)
 }
 
 fn doc_tests(root: &Path) -> Result<(), Failure> {
