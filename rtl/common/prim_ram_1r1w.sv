@@ -11,6 +11,9 @@ module prim_ram_1r1w #(
   parameter int unsigned Depth = 512,
   parameter bit          InBlock = 1'b0,   // block RAM even where that is wasteful
   parameter bit          ZeroInit = 1'b0,  // zero after configuration of the FPGA
+  // With ZeroInit: what the first words hold instead.
+  parameter int unsigned InitWords = 1,
+  parameter logic [InitWords-1:0][Width-1:0] Init = '0,
   localparam int unsigned AddrW = (Depth > 1) ? $clog2(Depth) : 1
 ) (
   input  logic             clk_i,
@@ -28,7 +31,10 @@ module prim_ram_1r1w #(
   logic [Width-1:0] mem[Depth];
 
   if (ZeroInit) begin : g_zero
-    initial for (int i = 0; i < int'(Depth); i++) mem[i] = '0;
+    initial begin
+      for (int i = 0; i < int'(Depth); i++) mem[i] = '0;
+      for (int i = 0; i < int'(InitWords); i++) mem[i] = Init[i];
+    end
   end
 
   always_ff @(posedge clk_i) begin

@@ -3,10 +3,15 @@
 // Our own register window (found through the DVSEC): identification, settings and counters, as
 // rtl/regs/ferronic_window.rdl describes them.
 //
-// Counters are kept in RAM. A write to SNAPSHOT copies the time base, one queue's counters and the
-// card's counters to where they are read, so that the halves of a 64-bit value belong together and
-// reads have no side effect. The write is answered when the copy is done (about 50 cycles); other
-// accesses take three. Frame events are counted two cycles each.
+// One RAM holds everything that can be read, where it is read, and behind it eight words a queue:
+// the counters themselves, in the order of the window's registers. One adder serves them all. A
+// frame changes only the queue's short counts beside it, and its stamp; 32 frames or 128 KiB are
+// carried over at once. A write to SNAPSHOT copies one queue's counters, short counts added, the
+// time base and the card's counters to where they are read, so that the halves of a 64-bit value
+// belong together and reads have no side effect.
+//
+// A snapshot is answered when the copy is done (about 30 cycles); other accesses take three. Frame
+// events take two cycles each, and wait in FIFOs.
 //
 // Settings return to their defaults with the function's reset. Counters begin at zero when the card
 // is configured and are never cleared: software takes differences.
@@ -37,25 +42,27 @@ module regs_window
   input  logic [CardEvents-1:0] card_event_i,
   output logic                  idle_o
 );
-  localparam int unsigned StampW = 48, PacketW = 48, ByteW = 48;
-  typedef struct packed {
-    logic [StampW-1:0]  stamp;
-    logic [ByteW-1:0]   bytes;
-    logic [PacketW-1:0] packets;
-    logic [31:0]        drops;
-    logic [31:0]        irqs;
-  } row_t;
-  localparam int unsigned EventW = $bits(frame_event_t) - 1;
+  if (CardEvents > 14) begin : g_bad_events
+    $error("%m: CardEvents (%0d) must be at most 14", CardEvents);
+  end
 
-  // ---------------------------------------------------------------- queue counters
-  logic [2:0] ev_valid, ev_pop, ev_ready;
-  logic [2:0][EventW-1:0] ev;
-  wire [2:0][EventW-1:0] ev_in = '{{irq_q_i, 17'd0}, tx_event_i[EventW-1:0],
-                                   rx_event_i[EventW-1:0]};
-  wire [2:0] ev_in_valid = {irq_event_i, tx_event_i.valid, rx_event_i.valid};
-  for (genvar e = 0; e < 3; e++) begin : g_events
+  // ---------------------------------------------------------------- events
+  // A dropped frame waits as one of a length that no frame has.
+  typedef logic [QW-1:0] queue_t;
+  typedef struct packed {
+    queue_t      q;
+    logic [13:0] bytes;
+  } event_t;
+  event_t [1:0] ev_in, ev;
+  logic   [1:0] ev_in_valid, ev_valid, ev_pop, ev_ready;
+  assign ev_in[0] = '{q: rx_event_i.q[QW-1:0],
+                      bytes: rx_event_i.bytes[13:0] | {{2{rx_event_i.drop}}, 12'd0}};
+  assign ev_in[1] = '{q: tx_event_i.q[QW-1:0],
+                      bytes: tx_event_i.bytes[13:0] | {{2{tx_event_i.drop}}, 12'd0}};
+  assign ev_in_valid = {tx_event_i.valid, rx_event_i.valid};
+  for (genvar e = 0; e < 2; e++) begin : g_events
     logic [4:0] level;
-    prim_fifo #(.Width(EventW), .Depth(16)) u_fifo (
+    prim_fifo #(.Width($bits(event_t)), .Depth(16)) u_fifo (
       .clk_i, .rst_ni, .clr_i(1'b0),
       .wr_valid_i(ev_in_valid[e]), .wr_ready_o(ev_ready[e]), .wr_data_i(ev_in[e]),
       .rd_valid_o(ev_valid[e]), .rd_ready_i(ev_pop[e]), .rd_data_o(ev[e]), .level_o(level));
@@ -64,62 +71,176 @@ module regs_window
     assign unused_level = ^level;
   end
 
-  typedef enum logic [2:0] {StIdle, StAdd, StSnapRead, StSnapQueue, StSnapCard, StSnapDone} st_e;
-  st_e        st_q;
-  logic [1:0] src_q;
-  row_t       row, row_new;
-  logic       row_re;
-  qid_t       row_q, row_q_q, snap_q_q;
-  logic       drop_q;
-  logic [15:0] bytes_q;
-  logic [3:0] step_q;
+  logic       irq_valid, irq_pop, irq_ready;
+  queue_t     irq_q;
+  logic [3:0] irq_level;
+  prim_fifo #(.Width(QW), .Depth(8)) u_irqs (
+    .clk_i, .rst_ni, .clr_i(1'b0),
+    .wr_valid_i(irq_event_i), .wr_ready_o(irq_ready), .wr_data_i(irq_q_i[QW-1:0]),
+    .rd_valid_o(irq_valid), .rd_ready_i(irq_pop), .rd_data_o(irq_q), .level_o(irq_level));
+  `FERRONIC_ASSERT(IrqFits, !irq_event_i || irq_ready, clk_i, rst_ni)
 
-  wire snap_start;
-  // Receive and transmit take turns; interrupts are rare.
-  wire [1:0] src = (ev_valid[0] && (src_q != 2'd0 || !ev_valid[1])) ? 2'd0 :
-                   ev_valid[1] ? 2'd1 : 2'd2;
-  wire ev_start = (st_q == StIdle) && |ev_valid && !snap_start;
+  // ---------------------------------------------------------------- what is done next
+  typedef enum logic [2:0] {
+    StIdle,
+    StBus,    // a word was read for the bus
+    StAdd,    // a word of a queue was read
+    StFrame,  // short counts of a queue were read
+    StSnap,   // words of the queue, then the time base
+    StCard    // all of the card's counters pass by
+  } st_e;
+  // Words of a queue, as from SNAP_PACKETS_LO on.
+  localparam logic [2:0] WdPackets = 3'd0, WdBytes = 3'd2, WdStamp = 3'd4, WdDrops = 3'd6,
+                         WdIrqs = 3'd7;
+  // Of the frames since the last carry.
+  typedef struct packed {
+    logic [4:0]  packets;
+    logic [16:0] bytes;
+  } short_t;
+
+  st_e         st_q;
+  queue_t      q_q, pick_q;
+  logic [2:0]  word_q, pick_word;
+  logic        last_tx_q;              // receive and transmit take turns
+  logic        ack_q, void_q;
+  logic        packets_over_q, bytes_over_q;  // short counts to be carried over
+  logic        stamp_hi_q;             // the upper half of a stamp is to be written
+  logic        inc_q, carry_q, add_packets_q, add_bytes_q, sel_packets_q, sel_bytes_q;
+  logic [13:0] len_q;
+  logic        carry;                  // out of the sum
+  logic [3:0]  step_q, scan_q;
+  logic [6:0]  pairs_q, snap_q_q;
+  logic [31:0] rdata_q;
+  logic [63:0] time_q;
+  short_t      short_rd, short_new;
+  logic        packets_over, bytes_over;
+
+  wire [14:0] offset  = req_i.addr[14:0];
+  wire        at_low  = (offset[14:8] == '0);
+  wire        bus     = req_i.valid && !ack_q;
+  wire        is_snap = bus && req_i.write && at_low && (|req_i.be) &&
+                        (offset[7:2] == FwSnapshotOffset[7:2]);
+  wire        is_pairs = at_low && (offset[7:2] == FwPairsInUseOffset[7:2]);
+  wire        idle    = (st_q == StIdle);
+  wire        carries = carry_q || packets_over_q || bytes_over_q;
+  wire        src     = ev_valid[1] && !(ev_valid[0] && last_tx_q);
+  wire        dropped = &ev[src].bytes[13:12];
+  wire        free    = idle && !carries && !bus;
+  wire        ev_now  = free && !irq_valid && (|ev_valid);
+  assign irq_pop = free && irq_valid;
+  assign ev_pop  = {ev_now && src, ev_now && !src};
+
   always_comb begin
-    ev_pop = '0;
-    if (ev_start) ev_pop[src] = 1'b1;
+    if (carries)             pick_q = q_q;
+    else if (bus)            pick_q = req_i.wdata[QW-1:0];
+    else if (irq_valid)      pick_q = irq_q;
+    else                     pick_q = ev[src].q;
+    if (carry_q)             pick_word = {word_q[2:1], 1'b1};
+    else if (packets_over_q) pick_word = WdPackets;
+    else if (bytes_over_q)   pick_word = WdBytes;
+    else if (irq_valid)      pick_word = WdIrqs;
+    else                     pick_word = dropped ? WdDrops : WdStamp;
   end
-  wire [EventW-1:0] ev_sel = ev[src];
-  assign row_q  = (snap_start && st_q == StIdle) ? qid_t'(req_i.wdata[QidW-1:0])
-                                                  : ev_sel[EventW-1 -: QidW];
-  assign row_re = (st_q == StIdle);
 
-  // Three RAMs, so that an event writes only what it changes.
-  localparam int unsigned FrameW = StampW + ByteW + PacketW;
-  wire [QW-1:0] wq     = row_q_q[QW-1:0];
-  wire          add    = (st_q == StAdd);
-  wire          is_irq = (src_q == 2'd2);
-  assign row_new = '{stamp: time_i[StampW-1:0], bytes: row.bytes + ByteW'(bytes_q),
-                     packets: row.packets + PacketW'(1), drops: row.drops + 32'd1,
-                     irqs: row.irqs + 32'd1};
-  prim_ram_1r1w #(.Width(FrameW), .Depth(NumQueues), .ZeroInit(1'b1)) u_frames (
-    .clk_i, .we_i(add && !is_irq && !drop_q), .waddr_i(wq), .wdata_i(row_new[64 +: FrameW]),
-    .re_i(row_re), .raddr_i(row_q[QW-1:0]), .rdata_o(row[64 +: FrameW]));
-  prim_ram_1r1w #(.Width(32), .Depth(NumQueues), .ZeroInit(1'b1)) u_drops (
-    .clk_i, .we_i(add && !is_irq && drop_q), .waddr_i(wq), .wdata_i(row_new.drops),
-    .re_i(row_re), .raddr_i(row_q[QW-1:0]), .rdata_o(row.drops));
-  prim_ram_1r1w #(.Width(32), .Depth(NumQueues), .ZeroInit(1'b1)) u_irqs (
-    .clk_i, .we_i(add && is_irq), .waddr_i(wq), .wdata_i(row_new.irqs),
-    .re_i(row_re), .raddr_i(row_q[QW-1:0]), .rdata_o(row.irqs));
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      st_q           <= StIdle;
+      ack_q          <= 1'b0;
+      pairs_q        <= 7'd1;
+      snap_q_q       <= '0;
+      carry_q        <= 1'b0;
+      packets_over_q <= 1'b0;
+      bytes_over_q   <= 1'b0;
+      stamp_hi_q     <= 1'b0;
+    end else begin
+      ack_q      <= 1'b0;
+      stamp_hi_q <= (st_q == StFrame);
+      unique case (st_q)
+        StIdle: begin
+          if (carries)        st_q <= StAdd;
+          else if (is_snap)   st_q <= StSnap;
+          else if (bus)       st_q <= StBus;
+          else if (irq_valid) st_q <= StAdd;
+          else if (|ev_valid) st_q <= dropped ? StAdd : StFrame;
+          if (!carries && is_snap) snap_q_q <= req_i.wdata[QidW-1:0];
+          // One at a time, the carry of the last first.
+          if (!carry_q) packets_over_q <= 1'b0;
+          if (!carry_q && !packets_over_q) bytes_over_q <= 1'b0;
+        end
+        StBus: begin
+          st_q  <= StIdle;
+          ack_q <= 1'b1;
+          if (req_i.write && is_pairs && req_i.be[0] && req_i.wdata[31:7] == '0 &&
+              req_i.wdata[6:0] != '0 && req_i.wdata[6:0] <= 7'(NumQueues / 2)) begin
+            pairs_q <= req_i.wdata[6:0];
+          end
+        end
+        StAdd: begin
+          st_q    <= StIdle;
+          carry_q <= carry && !inc_q;
+        end
+        StFrame: begin
+          st_q           <= StIdle;
+          packets_over_q <= packets_over;
+          bytes_over_q   <= bytes_over;
+        end
+        StSnap: begin
+          carry_q <= carry;
+          if (step_q == 4'd10) st_q <= StCard;
+        end
+        StCard: begin
+          if (step_q == 4'd15) begin
+            st_q  <= StIdle;
+            ack_q <= 1'b1;
+          end
+        end
+        default: st_q <= StIdle;
+      endcase
+      if (fn_rst_i) pairs_q <= 7'd1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (idle) begin
+      q_q           <= pick_q;
+      time_q        <= time_i;
+      len_q         <= ev[src].bytes;
+      // A queue that does not exist has counted nothing.
+      void_q        <= ({1'b0, req_i.wdata[QidW-1:0]} >= (QidW + 1)'(NumQueues));
+      inc_q         <= !carries;
+      add_packets_q <= packets_over_q && !carry_q;
+      add_bytes_q   <= bytes_over_q && !packets_over_q && !carry_q;
+    end
+    if (ev_now) last_tx_q <= src;
+    if (idle) word_q <= pick_word;
+    else if (st_q == StSnap) word_q <= step_q[2:0];
+    if (st_q == StSnap || st_q == StCard) step_q <= (step_q == 4'd10 && st_q == StSnap) ? '0 :
+                                                     step_q + 4'd1;
+    else step_q <= '0;
+    sel_packets_q <= (st_q == StSnap) && (step_q == 4'd0) && !void_q;
+    sel_bytes_q   <= (st_q == StSnap) && (step_q == 4'd2) && !void_q;
+  end
+
+  // ---------------------------------------------------------------- short counts
+  prim_ram_1r1w #(.Width($bits(short_t)), .Depth(NumQueues), .ZeroInit(1'b1)) u_short (
+    .clk_i, .we_i(st_q == StFrame), .waddr_i(q_q), .wdata_i(short_new),
+    .re_i(idle), .raddr_i(pick_q), .rdata_o(short_rd));
+  assign {packets_over, short_new.packets} = {1'b0, short_rd.packets} + 6'd1;
+  assign {bytes_over, short_new.bytes}     = {1'b0, short_rd.bytes} + 18'(len_q);
 
   // ---------------------------------------------------------------- card counters
-  // Nothing is added during reset: what waits is unknown then.
-  // Each event waits in a small counter of its own until the scan adds it to the RAM.
-  logic [CardEvents-1:0][4:0] wait_q;
-  logic [3:0]  scan_q;
-  logic [31:0] card_rd, card_snap;
-  wire  [31:0] card_add = card_rd + {27'd0, (scan_q < 4'(CardEvents)) ? wait_q[scan_q] : 5'd0};
+  // Each event waits in a small counter of its own until the scan adds it to the RAM. Nothing is
+  // added during reset: what waits is unknown then.
+  logic [CardEvents-1:0][3:0] wait_q;
+  logic [15:0][3:0]           waits;
+  logic [15:0]                pulses;
+  logic [31:0]                card_rd, card_new;
+  assign waits    = 64'(wait_q);
+  assign pulses   = 16'(card_event_i);
+  assign card_new = card_rd + 32'(waits[scan_q]) + 32'(pulses[scan_q]);
   prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card (
-    .clk_i, .we_i(rst_ni), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(scan_q),
+    .clk_i, .we_i(rst_ni), .waddr_i(scan_q), .wdata_i(card_new), .raddr_i(scan_q),
     .rdata_o(card_rd));
-  // The same contents, for the snapshot to read.
-  prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card_snap (
-    .clk_i, .we_i(rst_ni), .waddr_i(scan_q), .wdata_i(card_add), .raddr_i(step_q),
-    .rdata_o(card_snap));
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       scan_q <= '0;
@@ -127,124 +248,94 @@ module regs_window
     end else begin
       scan_q <= scan_q + 4'd1;
       for (int c = 0; c < int'(CardEvents); c++) begin
-        wait_q[c] <= ((scan_q == 4'(c)) ? 5'd0 : wait_q[c]) + 5'(card_event_i[c]);
+        if (scan_q == 4'(c)) wait_q[c] <= '0;
+        else if (card_event_i[c]) wait_q[c] <= wait_q[c] + 4'd1;
       end
     end
   end
 
-  // ---------------------------------------------------------------- registers
-  logic        ack_q, got_q, void_q;
-  logic [31:0] rdata_q, snap_rd;
-  logic [6:0]  pairs_q;
-  wire  [14:0] offset = req_i.addr[14:0];
-  wire         wr     = req_i.valid && req_i.write && !ack_q;
-  assign snap_start   = wr && ({1'b0, offset} == FwSnapshotOffset) && (|req_i.be);
-  wire snap_done      = (st_q == StSnapDone);
-  wire snap_is_read   = (offset[14:8] == '0) &&
-                        (offset[7:6] != 2'b00 || offset[7:3] == FwTimeLoOffset[7:3]);
+  // ---------------------------------------------------------------- the RAM and its adder
+  // Lower half: the window from its base on, eight words a row. Upper half: a row a queue.
+  localparam int unsigned RowW = (QW > 3) ? QW : 3;
+  localparam int unsigned AddrW = RowW + 4;
+  localparam logic [7:0][31:0] Constants = {
+    FwClockHzReset, {16'd0, 8'(DataW / 8), 8'(NumQueues / 2)}, FwFeaturesReset, FwVersionReset,
+    FwUuid3Reset, FwUuid2Reset, FwUuid1Reset, FwUuid0Reset
+  };
+  function automatic logic [AddrW-1:0] window(logic [5:0] word);
+    return AddrW'(word);
+  endfunction
 
-  logic        snap_we;
-  logic [5:0]  snap_waddr;
-  logic [31:0] snap_wdata;
-  prim_ram_1r1w #(.Width(32), .Depth(64), .ZeroInit(1'b1)) u_snap (
-    .clk_i, .we_i(snap_we), .waddr_i(snap_waddr), .wdata_i(snap_wdata),
-    .re_i(1'b1), .raddr_i(offset[7:2]), .rdata_o(snap_rd));
+  // A row of the window that is never written.
+  localparam logic [2:0] RowZero = 3'd3;
+  localparam logic [2:0] RowTime = FwTimeLoOffset[7:5], RowQueue = FwSnapPacketsLoOffset[7:5];
 
-  logic [63:0] time_q;
-  logic [9:0][31:0] words;
-  assign words = '{row.irqs, row.drops,
-                   32'(row.stamp >> 32), row.stamp[31:0],
-                   32'(row.bytes >> 32), row.bytes[31:0],
-                   32'(row.packets >> 32), row.packets[31:0],
-                   time_q[63:32], time_q[31:0]};
+  logic [AddrW-1:0] raddr, waddr;
+  logic             we, unused_sum;
+  logic [31:0]      ram_rd, sum, wdata;
+  logic [17:0]      addend;
+  wire              snap_time = (step_q > 4'd8);
+  wire              time_hi   = idle || step_q[1];
+
   always_comb begin
-    snap_we    = 1'b0;
-    snap_waddr = '0;
-    snap_wdata = (void_q && step_q > 4'd1) ? '0 : words[step_q];
-    if (st_q == StSnapQueue) begin
-      snap_we    = 1'b1;
-      snap_waddr = (step_q < 4'd2) ? FwTimeLoOffset[7:2] + {2'd0, step_q}
-                                   : FwSnapPacketsLoOffset[7:2] + {2'd0, step_q - 4'd2};
-    end else if (st_q == StSnapCard) begin
-      snap_we    = 1'b1;
-      snap_waddr = FwRxShortOffset[7:2] + {2'd0, step_q};
-      snap_wdata = card_snap;
-    end
-  end
+    if (st_q == StSnap) raddr = void_q ? window({RowZero, step_q[2:0]})
+                                       : {1'b1, RowW'(q_q), step_q[2:0]};
+    else                raddr = (bus && !carries) ? window(offset[7:2])
+                                                  : {1'b1, RowW'(pick_q), pick_word};
 
-  logic [31:0] rdata;
-  always_comb begin
-    unique case ({1'b0, offset})
-      FwUuid0Offset:      rdata = FwUuid0Reset;
-      FwUuid1Offset:      rdata = FwUuid1Reset;
-      FwUuid2Offset:      rdata = FwUuid2Reset;
-      FwUuid3Offset:      rdata = FwUuid3Reset;
-      FwVersionOffset:    rdata = FwVersionReset;
-      FwFeaturesOffset:   rdata = FwFeaturesReset;
-      FwCapsOffset:       rdata = {16'd0, 8'(DataW / 8), 8'(NumQueues / 2)};
-      FwClockHzOffset:    rdata = FwClockHzReset;
-      FwPairsInUseOffset: rdata = {25'd0, pairs_q};
-      FwSnapQueueOffset:  rdata = {25'd0, snap_q_q};
-      default:            rdata = snap_is_read ? snap_rd : '0;
-    endcase
-  end
+    addend = (sel_packets_q ? 18'(short_rd.packets) : '0) |
+             (sel_bytes_q ? 18'(short_rd.bytes) : '0);
+    addend[5]  |= (st_q == StAdd) && add_packets_q;
+    addend[17] |= (st_q == StAdd) && add_bytes_q;
 
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      st_q     <= StIdle;
-      ack_q    <= 1'b0;
-      got_q    <= 1'b0;
-      pairs_q  <= 7'd1;
-      snap_q_q <= '0;
-      void_q   <= 1'b0;
-    end else begin
-      // Reads wait one cycle for the snapshot RAM; a snapshot is answered when it is done.
-      got_q <= req_i.valid && !ack_q && !got_q;
-      ack_q <= snap_start ? snap_done : (got_q && !ack_q && req_i.valid);
-      if (wr && {1'b0, offset} == FwPairsInUseOffset && req_i.be[0] && got_q) begin
-        if (req_i.wdata[31:7] == '0 && req_i.wdata[6:0] != '0 &&
-            req_i.wdata[6:0] <= 7'(NumQueues / 2)) begin
-          pairs_q <= req_i.wdata[6:0];
-        end
-      end
-      if (fn_rst_i) pairs_q <= 7'd1;
-      unique case (st_q)
-        StIdle: begin
-          if (snap_start && !ack_q) begin
-            st_q     <= StSnapRead;
-            snap_q_q <= qid_t'(req_i.wdata[QidW-1:0]);
-            // A queue that does not exist has counted nothing.
-            void_q   <= ({1'b0, req_i.wdata[QidW-1:0]} >= (QidW + 1)'(NumQueues));
-          end else if (ev_start) st_q <= StAdd;
-        end
-        StAdd: st_q <= StIdle;
-        StSnapRead: st_q <= StSnapQueue;
-        StSnapQueue: if (step_q == 4'd9) st_q <= StSnapCard;
-        StSnapCard: if (step_q == 4'd15) st_q <= StSnapDone;
-        StSnapDone: st_q <= StIdle;
-        default: st_q <= StIdle;
-      endcase
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    rdata_q <= rdata;
-    if (st_q == StIdle) src_q <= src;
-    row_q_q <= row_q;
-    drop_q  <= ev_sel[16];
-    bytes_q <= ev_sel[15:0];
-    if (st_q == StIdle) time_q <= time_i;
+    we    = 1'b0;
+    waddr = {1'b1, RowW'(q_q), word_q[2:1], word_q[0] || stamp_hi_q};
+    wdata = sum;
     unique case (st_q)
-      StSnapQueue: step_q <= (step_q == 4'd9) ? 4'd0 : step_q + 4'd1;
-      StSnapCard: step_q <= step_q + 4'd1;
-      default: step_q <= '0;
+      StIdle: begin
+        we    = stamp_hi_q;
+        wdata = time_q[63:32];
+      end
+      StAdd: we = 1'b1;
+      StFrame: begin
+        we    = 1'b1;
+        wdata = time_q[31:0];
+      end
+      StSnap: begin
+        we    = (step_q != '0);
+        waddr = window({snap_time ? RowTime : RowQueue, word_q});
+        if (snap_time) wdata = time_hi ? time_q[63:32] : time_q[31:0];
+      end
+      StCard: begin
+        we    = 1'b1;
+        waddr = window({FwRxShortOffset[7:6], scan_q});
+        wdata = card_new;
+      end
+      default: ;
     endcase
+  end
+  assign {carry, sum, unused_sum} = {1'b0, ram_rd, 1'b1} +
+                                    {15'd0, addend, carry_q || ((st_q == StAdd) && inc_q)};
+
+  prim_ram_1r1w #(
+    .Width(32), .Depth(1 << AddrW), .InBlock(1'b1), .ZeroInit(1'b1), .InitWords(8), .Init(Constants)
+  ) u_ram (
+    .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i(wdata),
+    .re_i(idle || st_q == StSnap), .raddr_i(raddr), .rdata_o(ram_rd));
+
+  // ---------------------------------------------------------------- answers
+  always_ff @(posedge clk_i) begin
+    rdata_q <= ram_rd;
+    if (is_pairs) rdata_q[6:0] <= pairs_q;
+    if (at_low && offset[7:2] == FwSnapQueueOffset[7:2]) rdata_q[6:0] <= snap_q_q;
+    if (!at_low) rdata_q <= '0;
   end
 
   assign rsp_o          = '{ack: ack_q, rdata: rdata_q};
   assign pairs_in_use_o = pairs_q;
-  assign idle_o         = (st_q == StIdle) && (ev_valid == '0) && (wait_q == '0);
+  assign idle_o         = idle && !carries && !stamp_hi_q && !irq_valid && (ev_valid == '0) &&
+                          (wait_q == '0);
 
   logic unused;
-  assign unused = ^{req_i.addr, row_q, row_q_q, rx_event_i, tx_event_i};
+  assign unused = ^{req_i.addr, offset[1:0], irq_q_i, irq_level, rx_event_i, tx_event_i, unused_sum};
 endmodule
