@@ -13,7 +13,7 @@ module tx_complete
   import ferronic_pkg::*;
   import tx_pkg::*;
 #(
-  parameter int unsigned Records = 32,
+  parameter int unsigned Records = 16,
   parameter int unsigned Frames = 16
 ) (
   input  logic         clk_i,

@@ -128,7 +128,8 @@ module tx_path
     .free_words_i(free_words)
   );
 
-  tx_complete u_complete (
+  // As many frames as the latency of a read covers, at the pace of the data path.
+  tx_complete #(.Records((DataW >= 256) ? 32 : 16)) u_complete (
     .clk_i, .rst_ni, .fn_rst_i,
     .idle_o       (complete_idle),
     .rec_valid_i  (rec_valid),
