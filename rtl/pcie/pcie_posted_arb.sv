@@ -2,7 +2,7 @@
 //
 // Merges the card's posted writes into one channel, a whole TLP at a time: MSI-X first, then
 // control writes (rings), then frame data. Latency one cycle, one beat a cycle, no bubble between
-// TLPs.
+// TLPs. One register to the link: the sources see its ready in the same cycle.
 //
 // `in_flight_o` counts the TLPs that were accepted here and not yet taken whole by the link; a TLP
 // counts from its first beat on. `halt_i` swallows control writes that have not begun.
@@ -116,25 +116,29 @@ module pcie_posted_arb
   end
 
   // ---------------------------------------------------------------- to the link
-  localparam int unsigned SkidW = 2 + $bits(mem_req_t) + DataW;
-  mem_req_t out_req;
-  logic     out_sop, out_eop;
+  logic             out_valid_q, out_sop_q, out_eop_q;
+  mem_req_t         out_req_q;
+  logic [DataW-1:0] out_data_q;
 
-  prim_skid #(.Width(SkidW)) u_skid (
-    .clk_i,
-    .rst_ni,
-    .clr_i      (1'b0),
-    .in_valid_i (in_valid),
-    .in_ready_o (in_ready),
-    .in_data_i  ({!locked_q, in_eop, in_req, in_data}),
-    .out_valid_o(pt_valid_o),
-    .out_ready_i(pt_ready_i),
-    .out_data_o ({out_sop, out_eop, out_req, pt_data_o})
-  );
+  assign in_ready = !out_valid_q || pt_ready_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) out_valid_q <= 1'b0;
+    else if (in_ready) out_valid_q <= in_valid;
+  end
+  always_ff @(posedge clk_i) begin
+    if (in_ready) begin
+      out_sop_q  <= !locked_q;
+      out_eop_q  <= in_eop;
+      out_req_q  <= in_req;
+      out_data_q <= in_data;
+    end
+  end
 
-  assign pt_sop_o = out_sop;
-  assign pt_eop_o = out_eop;
-  assign pt_hdr_o = mem_header(1'b1, out_req, requester_i, 8'd0);
+  assign pt_valid_o = out_valid_q;
+  assign pt_sop_o   = out_sop_q;
+  assign pt_eop_o   = out_eop_q;
+  assign pt_hdr_o   = mem_header(1'b1, out_req_q, requester_i, 8'd0);
+  assign pt_data_o  = out_data_q;
 
   // ---------------------------------------------------------------- TLPs under way
   logic [3:0] in_flight_q;
