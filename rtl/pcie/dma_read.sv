@@ -146,7 +146,6 @@ module dma_read
     logic        aborted;
     logic        ep;
     logic [12:0] span;       // bytes of payload
-    logic [12:0] before_last; // bytes before its last DW
     logic [12:0] rest;       // bytes still missing, counted from the DW of the first
     logic [ 7:0] tag;
     logic [ 6:0] low;
@@ -174,7 +173,6 @@ module dma_read
       s0_q.aborted <= (rc_hdr_i[47:45] == CplCa);
       s0_q.ep      <= rc_hdr_i[14];
       s0_q.span    <= {rc_hdr_i[9:0] == '0, rc_hdr_i[9:0], 2'b00};
-      s0_q.before_last <= {1'b0, rc_hdr_i[9:0] - 10'd1, 2'b00};
       s0_q.rest    <= {rc_hdr_i[43:32] == '0, rc_hdr_i[43:32]} + {11'b0, rc_hdr_i[65:64]};
       s0_q.tag     <= rc_hdr_i[79:72];
       s0_q.low     <= rc_hdr_i[70:64];
@@ -185,13 +183,13 @@ module dma_read
   // What a tag still misses. Lengths and RAM addresses count from the DW of the first byte, as
   // payloads do.
   typedef struct packed {
+    logic        ended; // nothing more is expected
     dma_dst_e    dst;
     logic [12:0] rest;  // bytes
     logic [ 6:0] low;   // low address bits of the next byte
     logic [15:0] ptr;   // RAM address of the next byte
   } miss_t;
 
-  logic [Tags-1:0] fin_q, err_q;
   miss_t           s1_miss, s1_next;
   tag_t            s1_tag, s2_tag_q;
   logic [TagW:0]   s1_age;
@@ -206,15 +204,14 @@ module dma_read
   wire s1_tag_ok = (ext_q && Tags == 64) ? (s0_q.tag[7:6] == '0) : (s0_q.tag[7:5] == '0);
 
   assign s1_age = {1'b0, s1_tag - tail_tag};
-  // The end of a tag is noted one cycle after S1.
-  logic end_q, end_err_q;
-  wire  s1_ended = fin_q[s1_tag] || (end_q && s2_tag_q == s1_tag);
-  wire  s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !s1_ended;
+  wire  s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !s1_miss.ended;
 
-  // All that is missing, or a part of it; a payload of more DWs than are missing fits neither.
-  wire s1_part = (s0_q.span < s1_miss.rest);
-  wire s1_over = (s0_q.before_last >= s1_miss.rest);
-  wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) && !s1_over;
+  // All that is missing, or a part of it; a payload of more DWs than are missing fits neither. The
+  // last DW may hold up to three bytes more than are missing.
+  wire [13:0] s1_left = {1'b0, s1_miss.rest} - {1'b0, s0_q.span};
+  wire s1_part = !s1_left[13] && (s1_left != '0);
+  wire s1_all  = (s1_left == '0) || ((&s1_left[13:2]) && (s1_left[1:0] != 2'b00));
+  wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) && (s1_part || s1_all);
 
   wire s1_sop   = s0_valid_q && s0_sop_q;
   wire s1_take  = s1_sop && s1_known && (s0_q.failed || s1_fits);
@@ -222,25 +219,25 @@ module dma_read
   wire s1_write = s1_take && !s0_q.failed && !s0_q.ep;
 
   always_comb begin
-    s1_next      = s1_miss;
-    s1_next.rest = s1_miss.rest - s0_q.span;
-    s1_next.low  = {s1_miss.low[6:2] + s0_q.span[6:2], 2'b00};
-    s1_next.ptr  = s1_miss.ptr + {3'b0, s0_q.span};
+    s1_next       = s1_miss;
+    s1_next.ended = s0_q.failed || !s1_part;
+    s1_next.rest  = s1_left[12:0];
+    s1_next.low   = {s1_miss.low[6:2] + s0_q.span[6:2], 2'b00};
+    s1_next.ptr   = s1_miss.ptr + {3'b0, s0_q.span};
   end
 
-  // One write port: a part that was received goes first, a new tag waits while any completion
-  // begins (whether it is stored is known too late in the cycle).
-  wire s1_store = s1_take && !s1_final;
-  assign alloc_stall = s1_sop;
+  // One write port: a completion that was taken goes first, a new tag waits while any begins
+  // (whether it is taken is known too late in the cycle), and while the end of one is noted.
+  logic s2_ends;
+  assign alloc_stall = s1_sop || s2_ends;
 
   miss_t alloc_miss;
-  assign alloc_miss = '{dst: alloc_dst, low: alloc_low,
-                        rest: alloc_len + {11'b0, alloc_low[1:0]},
-                        ptr: alloc_ptr - {14'b0, alloc_low[1:0]}};
+  assign alloc_miss = '{ended: alloc_void, dst: alloc_dst, low: alloc_low, rest: alloc_len,
+                        ptr: alloc_ptr};
 
   prim_lutram #(.Width($bits(miss_t)), .Depth(Tags)) u_miss (
     .clk_i,
-    .we_i   (s1_store || alloc),
+    .we_i   (s1_take || alloc),
     .waddr_i(s1_sop ? s1_tag : alloc_tag),
     .wdata_i(s1_sop ? s1_next : alloc_miss),
     .raddr_i(s1_tag),
@@ -248,7 +245,7 @@ module dma_read
   );
 
   // ---------------------------------------------------------------- S2: to the RAM's lanes
-  logic             s2_valid_q, s2_eop_q, s2_write_q;
+  logic             s2_valid_q, s2_eop_q, s2_write_q, s2_final_q, s2_err_q;
   logic             in_pkt_q;      // a completion is under way between S0 and S1
   dma_dst_e         s2_dst_q;
   logic [WordW-1:0] s2_word_q;
@@ -277,12 +274,14 @@ module dma_read
       s2_data_q <= s0_data_q;
       s2_eop_q  <= s0_eop_q;
       if (s0_sop_q) begin
-        s2_tag_q  <= s1_tag;
-        s2_dst_q  <= s1_miss.dst;
-        s2_word_q <= s1_miss.ptr[15:LaneW];
-        s2_off_q  <= s1_miss.ptr[LaneW-1:0];
-        s2_lead_q <= s1_miss.low[1:0];
-        s2_end_q  <= s1_part ? s0_q.span : s1_miss.rest;
+        s2_tag_q   <= s1_tag;
+        s2_final_q <= s1_final;
+        s2_err_q   <= s0_q.failed || s0_q.ep;
+        s2_dst_q   <= s1_miss.dst;
+        s2_word_q  <= s1_miss.ptr[15:LaneW];
+        s2_off_q   <= s1_miss.ptr[LaneW-1:0];
+        s2_lead_q  <= s1_miss.low[1:0];
+        s2_end_q   <= s1_part ? s0_q.span : s1_miss.rest;
       end else begin
         s2_word_q <= s2_word_q + 1'b1;
         s2_lead_q <= '0;
@@ -324,25 +323,24 @@ module dma_read
   end
 
   // ---------------------------------------------------------------- timeout of the oldest tag
+  // What a tag is for, and in which epoch it was issued.
+  typedef struct packed {
+    logic [3:0]  epoch;
+    dma_dst_e    dst;
+    logic        last;
+    logic [7:0]  cookie;
+  } req_t;
+  req_t alloc_req, tail_req;
   localparam int unsigned Tick = (TimeoutCycles + 7) / 8;
   localparam int unsigned TickW = $clog2(Tick + 1);
   logic [TickW-1:0] tick_q;
-  logic [4:0]       epoch_q, tail_epoch;
-
-  prim_lutram #(.Width(5), .Depth(Tags)) u_epoch (
-    .clk_i,
-    .we_i   (alloc),
-    .waddr_i(alloc_tag),
-    .wdata_i(epoch_q),
-    .raddr_i(tail_tag),
-    .rdata_o(tail_epoch)
-  );
+  logic [3:0]       epoch_q;
 
   // Cycles that pass in this one.
   wire             skip_far  = (skip_i[63:TickW] != '0) || (skip_i[TickW-1:0] >= tick_q);
-  wire [4:0]       epochs    = epoch_q - tail_epoch;
+  wire [3:0]       epochs    = epoch_q - tail_req.epoch;
   wire             have_tail = (head != tail_q);
-  wire             expired   = have_tail && (epochs >= 5'd9) && !timeout_off_i;
+  wire             expired   = have_tail && (epochs >= 4'd9) && !timeout_off_i;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -355,20 +353,14 @@ module dma_read
     end else if (skip_far) begin
       // The one who skips never goes past timeout_left_o, one tick at a time.
       tick_q  <= TickW'(Tick);
-      if (!timeout_off_i && epochs < 5'd9) epoch_q <= epoch_q + 1'b1;
+      if (!timeout_off_i && epochs < 4'd9) epoch_q <= epoch_q + 1'b1;
     end else begin
       tick_q  <= tick_q - 1'b1 - skip_i[TickW-1:0];
     end
   end
 
   // ---------------------------------------------------------------- retirement, in order
-  typedef struct packed {
-    dma_dst_e    dst;
-    logic        last;
-    logic [7:0]  cookie;
-  } req_t;
-  req_t alloc_req, tail_req;
-  assign alloc_req = '{dst: alloc_dst, last: alloc_last, cookie: alloc_cookie};
+  assign alloc_req = '{epoch: epoch_q, dst: alloc_dst, last: alloc_last, cookie: alloc_cookie};
 
   prim_lutram #(.Width($bits(req_t)), .Depth(Tags)) u_req (
     .clk_i,
@@ -379,37 +371,46 @@ module dma_read
     .rdata_o(tail_req)
   );
 
+  // How a tag ended: noted with the last beat of a completion, and cleared when the tag is taken.
+  // A short payload is known then too. Two copies, for the oldest tag and for what was noted before.
+  typedef struct packed {
+    logic fin;
+    logic err;
+  } end_t;
+  end_t end_new, tail_end, s2_end;
+  tag_t end_tag;
+  assign s2_ends = s2_valid_q && s2_eop_q;
+  assign end_tag = s2_ends ? s2_tag_q : alloc_tag;
+  assign end_new = s2_ends ? '{fin: s2_final_q, err: s2_end.err || s2_err_q || s2_short}
+                           : '{fin: alloc_void, err: alloc_void};
+  prim_lutram #(.Width($bits(end_t)), .Depth(Tags)) u_tail_end (
+    .clk_i, .we_i(s2_ends || alloc), .waddr_i(end_tag), .wdata_i(end_new), .raddr_i(tail_tag),
+    .rdata_o(tail_end)
+  );
+  logic unused_fin;
+  assign unused_fin = s2_end.fin;
+  prim_lutram #(.Width($bits(end_t)), .Depth(Tags)) u_s2_end (
+    .clk_i, .we_i(s2_ends || alloc), .waddr_i(end_tag), .wdata_i(end_new), .raddr_i(s2_tag_q),
+    .rdata_o(s2_end)
+  );
+
   // Not while payload of the tag is still on its way to the RAM.
   wire tail_moving = (s2_tag_q == tail_tag) && (s2_valid_q || in_pkt_q);
   wire sop_now     = s1_sop && (s1_tag == tail_tag);
-  wire tail_fin    = have_tail && fin_q[tail_tag] && !tail_moving;
-  wire tail_lost   = have_tail && !fin_q[tail_tag] && !tail_moving && !sop_now && expired;
+  wire tail_fin    = have_tail && tail_end.fin;
+  wire tail_lost   = have_tail && !tail_end.fin && !tail_moving && !sop_now && expired;
   wire retire      = tail_fin || tail_lost;
 
   logic err_sum_q;
-  wire  err_now = err_sum_q || err_q[tail_tag] || tail_lost;
+  wire  err_now = err_sum_q || tail_end.err || tail_lost;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       tail_q    <= '0;
       err_sum_q <= 1'b0;
-      fin_q     <= '0;
-      err_q     <= '0;
-      end_q     <= 1'b0;
-      end_err_q <= 1'b0;
-    end else begin
-      if (retire) begin
-        tail_q    <= tail_q + 1'b1;
-        err_sum_q <= err_now && !tail_req.last;
-      end
-      if (alloc) begin
-        fin_q[alloc_tag] <= alloc_void;
-        err_q[alloc_tag] <= alloc_void;
-      end
-      end_q     <= s1_final;
-      end_err_q <= s1_take && (s0_q.failed || s0_q.ep);
-      if (end_q) fin_q[s2_tag_q] <= 1'b1;
-      if (end_err_q || s2_short) err_q[s2_tag_q] <= 1'b1;
+    end else if (retire) begin
+      tail_q    <= tail_q + 1'b1;
+      err_sum_q <= err_now && !tail_req.last;
     end
   end
 

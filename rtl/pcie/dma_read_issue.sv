@@ -36,9 +36,9 @@ module dma_read_issue
   // A tag is taken: valid for one cycle, unless held by alloc_stall_i.
   output logic            alloc_o,
   input  logic            alloc_stall_i,
-  output logic [12:0]     alloc_len_o,
+  output logic [12:0]     alloc_len_o,  // as the RAM address, from the DW of the first byte on
   output logic [15:0]     alloc_ptr_o,
-  output logic [ 6:0]     alloc_low_o,  // low bits of the address
+  output logic [ 6:0]     alloc_low_o,  // low bits of the first byte's address
   output dma_dst_e        alloc_dst_o,
   output logic [ 7:0]     alloc_cookie_o,
   output logic            alloc_last_o, // last piece of its request
@@ -66,7 +66,8 @@ module dma_read_issue
 
   // ---------------------------------------------------------------- pieces of one TLP each
   logic        pc_valid, pc_ready, pc_last, pc_void, split_idle;
-  logic [63:0] pc_addr;
+  logic [63:2] pc_addr;
+  logic [ 1:0] pc_lead;
   logic [12:0] pc_len;
   logic [15:0] pc_ptr;
   logic [ 8:0] pc_user;
@@ -85,6 +86,7 @@ module dma_read_issue
     .out_valid_o (pc_valid),
     .out_ready_i (pc_ready),
     .out_addr_o  (pc_addr),
+    .out_lead_o  (pc_lead),
     .out_len_o   (pc_len),
     .out_ptr_o   (pc_ptr),
     .out_user_o  (pc_user),
@@ -114,7 +116,6 @@ module dma_read_issue
 
   mem_req_t   out_req_q;
   logic [7:0] out_tag_q;
-  wire [15:0] dws = dw_count(pc_addr[1:0], {3'b0, pc_len});
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -129,19 +130,16 @@ module dma_read_issue
 
   always_ff @(posedge clk_i) begin
     if (alloc_o && !is_void) begin
-      out_req_q.addr     <= pc_addr[63:2];
-      out_req_q.dw_len   <= dws[9:0];
-      out_req_q.first_be <= be_first(pc_addr[1:0], {3'b0, pc_len});
-      out_req_q.last_be  <= (dws == 16'd1) ? 4'b0 : be_last(pc_addr[1:0], pc_len[1:0]);
-      out_tag_q          <= (Tags == 32 || !ext_tag_i) ? {3'b0, head_q[4:0]}
-                                                       : {{(8 - TagW) {1'b0}}, head_q[TagW-1:0]};
+      out_req_q <= mem_request(pc_addr, pc_lead, pc_len);
+      out_tag_q <= (Tags == 32 || !ext_tag_i) ? {3'b0, head_q[4:0]}
+                                              : {{(8 - TagW) {1'b0}}, head_q[TagW-1:0]};
     end
   end
 
   assign head_o         = head_q;
   assign alloc_len_o    = pc_len;
   assign alloc_ptr_o    = pc_ptr;
-  assign alloc_low_o    = pc_addr[6:0];
+  assign alloc_low_o    = {pc_addr[6:2], pc_lead};
   assign alloc_dst_o    = dma_dst_e'(pc_user[8]);
   assign alloc_cookie_o = pc_user[7:0];
   assign alloc_last_o   = pc_last;
@@ -152,9 +150,6 @@ module dma_read_issue
   assign idle_o         = split_idle && !out_valid_q && (used == '0);
 
   assign wait_o         = !out_valid_q && !in_valid && (split_idle || (pc_valid && !room));
-
-  logic unused_dws;
-  assign unused_dws = ^dws[15:10];
 
   `FERRONIC_ASSERT_STABLE(NpStable, np_valid_o, np_ready_i, ({np_req_o, np_tag_o}), clk_i, rst_ni)
   `FERRONIC_ASSERT(TagsBounded, used <= (TagW + 1)'(Tags), clk_i, rst_ni)

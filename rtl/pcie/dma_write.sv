@@ -48,7 +48,8 @@ module dma_write
 
   // ---------------------------------------------------------------- pieces of one TLP each
   logic        pc_valid, pc_ready, pc_last, pc_void, split_idle;
-  logic [63:0] pc_addr;
+  logic [63:2] pc_addr;
+  logic [ 1:0] pc_lead;
   logic [12:0] pc_len;
   logic [15:0] pc_ptr;
   logic        unused_user;
@@ -67,6 +68,7 @@ module dma_write
     .out_valid_o (pc_valid),
     .out_ready_i (pc_ready),
     .out_addr_o  (pc_addr),
+    .out_lead_o  (pc_lead),
     .out_len_o   (pc_len),
     .out_ptr_o   (pc_ptr),
     .out_user_o  (unused_user),
@@ -75,18 +77,7 @@ module dma_write
     .idle_o      (split_idle)
   );
 
-  // Payload as it lies in the TLP: whole DWs from the DW of the first byte on.
-  wire [15:0] pc_dws   = dw_count(pc_addr[1:0], {3'b0, pc_len});
-  wire [15:0] pc_beats = (pc_dws + 16'(Lanes / 4 - 1)) >> (LaneW - 2);
-  wire [15:0] pc_start = pc_ptr - {14'b0, pc_addr[1:0]};
-
-  mem_req_t pc_req;
-  always_comb begin
-    pc_req.addr     = pc_addr[63:2];
-    pc_req.dw_len   = pc_dws[9:0];
-    pc_req.first_be = be_first(pc_addr[1:0], {3'b0, pc_len});
-    pc_req.last_be  = (pc_dws == 16'd1) ? 4'b0 : be_last(pc_addr[1:0], pc_len[1:0]);
-  end
+  wire [12:0] pc_beats = (pc_len + 13'(Lanes - 1)) >> LaneW;
 
   // ---------------------------------------------------------------- R: beats to read
   logic             r_valid_q, r_sop_q, r_void_q, r_last_q;
@@ -110,9 +101,9 @@ module dma_write
       r_void_q  <= pc_void || halt_i;
       r_last_q  <= pc_last;
       r_beats_q <= pc_beats[9:0];
-      r_word_q  <= pc_start[15:LaneW];
-      r_off_q   <= pc_start[LaneW-1:0];
-      r_req_q   <= pc_req;
+      r_word_q  <= pc_ptr[15:LaneW];
+      r_off_q   <= pc_ptr[LaneW-1:0];
+      r_req_q   <= mem_request(pc_addr, pc_lead, pc_len);
     end else if (r_adv) begin
       r_sop_q   <= 1'b0;
       r_beats_q <= r_beats_q - 10'd1;
@@ -184,9 +175,8 @@ module dma_write
   assign done_o      = e_valid_q && e_eop_q && e_last_q && (e_void_q || tlp_ready_i);
   assign idle_o      = split_idle && !r_valid_q && !d_valid_q && !e_valid_q;
 
-  // Only the low bits of the wide sums are needed: a TLP carries 4096 bytes at most.
   logic unused;
-  assign unused = ^{pc_dws[15:10], pc_beats[15:10], unused_user};
+  assign unused = ^{pc_beats[12:10], unused_user};
 
   `FERRONIC_ASSERT_STABLE(TlpStable, tlp_valid_o, tlp_ready_i,
     ({tlp_sop_o, tlp_eop_o, tlp_req_o, tlp_data_o}), clk_i, rst_ni)

@@ -69,35 +69,27 @@ package pcie_pkg;
                    : {32'b0, req.addr[31:2], 2'b00, dw1, dw0};
   endfunction
 
-  // Byte enables of `len` bytes that start at byte `lead` of the first DW.
-  function automatic logic [3:0] be_first(input logic [1:0] lead, input logic [15:0] len);
-    logic [3:0] from, upto;
-    from = 4'b1111 << lead;
-    // Bytes lead .. lead+len-1 of one DW, if they end in it.
-    unique case ({1'b0, lead} + {1'b0, len[1:0]})
-      3'd1:    upto = 4'b0001;
-      3'd2:    upto = 4'b0011;
-      3'd3:    upto = 4'b0111;
-      default: upto = 4'b1111;
-    endcase
-    return (len < 16'd4) ? (from & upto) : from;
-  endfunction
-
-  // Number of DWs that hold `len` bytes from byte `lead` on.
-  function automatic logic [15:0] dw_count(input logic [1:0] lead, input logic [15:0] len);
-    return (len + {14'b0, lead} + 16'd3) >> 2;
-  endfunction
-
-  // Byte enables of the last DW when there is more than one.
-  function automatic logic [3:0] be_last(input logic [1:0] lead, input logic [1:0] len);
-    logic [1:0] last;
-    last = lead + len;
-    unique case (last)
+  // Byte enables of the last DW of `len` bytes that begin with a DW.
+  function automatic logic [3:0] be_upto(input logic [1:0] len);
+    unique case (len)
       2'd1:    return 4'b0001;
       2'd2:    return 4'b0011;
       2'd3:    return 4'b0111;
       default: return 4'b1111;
     endcase
+  endfunction
+
+  // The request for `len` bytes from the DW at `addr` on, but not for the first `lead` of them.
+  function automatic mem_req_t mem_request(input logic [63:2] addr, input logic [1:0] lead,
+                                           input logic [12:0] len);
+    mem_req_t req;
+    logic one;
+    one          = (len <= 13'd4);
+    req.addr     = addr;
+    req.dw_len   = len[11:2] + 10'(len[1:0] != 2'b00);
+    req.first_be = (4'b1111 << lead) & (one ? be_upto(len[1:0]) : 4'b1111);
+    req.last_be  = one ? 4'b0000 : be_upto(len[1:0]);
+    return req;
   endfunction
 
   /* verilator lint_on UNUSEDPARAM */
