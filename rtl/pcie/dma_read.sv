@@ -372,7 +372,7 @@ module dma_read
   );
 
   // How a tag ended: noted with the last beat of a completion, and cleared when the tag is taken.
-  // A short payload is known then too. Two copies, for the oldest tag and for what was noted before.
+  // A short payload is known then too. Two copies: for the oldest tag, and for what was noted.
   typedef struct packed {
     logic fin;
     logic err;

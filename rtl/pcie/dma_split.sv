@@ -144,6 +144,7 @@ module dma_split #(
   end
 
   `FERRONIC_ASSERT_STABLE(PieceStable, out_valid_o, out_ready_i,
-    ({out_addr_o, out_lead_o, out_len_o, out_ptr_o, out_user_o, out_last_o, out_void_o}), clk_i, rst_ni)
+    ({out_addr_o, out_lead_o, out_len_o, out_ptr_o, out_user_o, out_last_o, out_void_o}),
+    clk_i, rst_ni)
   `FERRONIC_ASSERT(LengthKnown, !(in_valid_i && in_len_i == '0), clk_i, rst_ni)
 endmodule

@@ -337,5 +337,6 @@ module regs_window
                           (wait_q == '0);
 
   logic unused;
-  assign unused = ^{req_i.addr, offset[1:0], irq_q_i, irq_level, rx_event_i, tx_event_i, unused_sum};
+  assign unused = ^{req_i.addr, offset[1:0], irq_q_i, irq_level, rx_event_i, tx_event_i,
+                    unused_sum};
 endmodule
