@@ -43,6 +43,13 @@ pub fn serve(sim: &Sim, options: &ServeOptions, wall: Duration) -> Value {
     }
     add("tx_aborted", none(), wire.tx_aborted as f64, "frames");
     add("interrupts", none(), link.interrupts as f64, "interrupts");
+    add("dma_refused", none(), link.refused as f64, "accesses");
+    add(
+        "function_resets",
+        none(),
+        link.function_resets as f64,
+        "resets",
+    );
     add("tlps", none(), link.tlps() as f64, "TLPs");
     add("pcie_bytes", none(), link.wire_bytes() as f64, "bytes");
     let kinds: [(&str, TlpCount); 7] = [

@@ -49,8 +49,11 @@ fn function_level_reset_restores_the_registers() {
     let bar = function.bar(0).expect("BAR 0");
     bar.write8(0x14, 1).expect("write");
     assert_eq!(bar.read8(0x14).expect("read"), 1);
+    let resets = || function.sim().root.stats.function_resets;
+    let before = resets();
     function.reset().expect("reset");
     assert_eq!(bar.read8(0x14).expect("read"), 0);
+    assert_eq!(resets(), before + 1);
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub struct Ping {
     /// Bytes of data in a request; they must fit into one packet.
     #[arg(long, default_value_t = 56, value_name = "BYTES")]
     size: u16,
-    /// Between two requests.
+    /// Between two requests; with 0 the next goes as soon as the last is answered.
     #[arg(long, default_value_t = 200, value_name = "MS")]
     interval_ms: u64,
     /// How long to wait for an answer.
@@ -98,7 +98,7 @@ impl Ping {
         let mut next = Instant::now();
         while !stop.requested() {
             let now = Instant::now();
-            if session.sent < self.count && now >= next {
+            if session.sent < self.count && now >= next && self.may_send(&session) {
                 session.request(self.address)?;
                 next = now + interval;
             }
@@ -108,7 +108,7 @@ impl Ping {
                 break;
             }
             let due = next.saturating_duration_since(now);
-            session.wait(if session.sent < self.count {
+            session.wait(if session.sent < self.count && self.may_send(&session) {
                 due.min(WAIT)
             } else {
                 WAIT
@@ -122,6 +122,10 @@ impl Ping {
         drop(phy);
         device.close()?;
         Ok(outcome)
+    }
+
+    fn may_send(&self, session: &Session<'_>) -> bool {
+        self.interval_ms > 0 || session.waiting.is_empty()
     }
 
     fn session<'a>(&self, device: &'a Device, mut phy: Phy) -> Result<Session<'a>, CliError> {
@@ -181,6 +185,8 @@ impl Session<'_> {
                 let mut packet = Icmpv4Packet::new_unchecked(payload);
                 request.emit(&mut packet, &ChecksumCapabilities::default());
             }
+            // Requests wait for the address of the next hop: this one goes later.
+            Err(icmp::SendError::BufferFull) => return Ok(()),
             Err(e) => return Err(CliError::Incomplete(format!("cannot send a request: {e}"))),
         }
         self.waiting.insert(self.sent, Instant::now());

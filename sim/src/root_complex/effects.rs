@@ -73,6 +73,7 @@ impl RootComplex {
 
     fn note_fault(&mut self, fault: MemoryFault) {
         log::debug!("the card's access was refused: {fault:x?}");
+        self.stats.refused += 1;
         if self.memory_faults.len() < MAX_MEMORY_FAULTS {
             self.memory_faults.push(fault);
         }

@@ -263,6 +263,10 @@ impl RootComplex {
     ) -> RequestTag {
         let due = now + self.config.read_latency / 2;
         let after = self.limits_after(offset, first_be, data);
+        let control = self.pcie_capability.map(|capability| capability + 8);
+        if control == Some(offset) && first_be & 2 != 0 && data[1] & 0x80 != 0 {
+            self.stats.function_resets += 1;
+        }
         if let Some(after) = after {
             // The card may use the new limits before the host knows that it does.
             self.limits = self.limits.union(after);

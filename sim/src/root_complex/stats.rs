@@ -48,6 +48,10 @@ pub struct LinkStats {
     pub down_completions: TlpCount,
     /// MSI-X messages among `up_writes`.
     pub interrupts: u64,
+    /// Accesses of the card to memory that it was not given, all refused.
+    pub refused: u64,
+    /// Function level resets that the host asked for.
+    pub function_resets: u64,
 }
 
 impl LinkStats {
@@ -101,6 +105,8 @@ impl LinkStats {
             down_config: self.down_config.minus(earlier.down_config),
             down_completions: self.down_completions.minus(earlier.down_completions),
             interrupts: self.interrupts - earlier.interrupts,
+            refused: self.refused - earlier.refused,
+            function_resets: self.function_resets - earlier.function_resets,
         }
     }
 }

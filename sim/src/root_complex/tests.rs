@@ -238,6 +238,7 @@ fn access_outside_is_unsupported_and_recorded() {
     let mut seen: Vec<_> = faults.iter().map(|f| (f.iova, f.write)).collect();
     seen.sort();
     assert_eq!(seen, [(0x0fffc, true), (0x11000, false)]);
+    assert_eq!(root.stats.refused, 2);
 }
 
 #[test]
