@@ -268,3 +268,31 @@ fn selftest_passes_on_a_loopback_and_says_what_it_did_not_run() {
         .collect();
     assert_eq!(skipped, [("receive".to_owned(), "skipped".to_owned())]);
 }
+
+#[test]
+fn ping_of_any_size_that_fits_is_answered_and_reported() {
+    let served = Served::start("peer");
+    let report = served.file("ping.json");
+    let ping = |size: &str| {
+        let rest = ["--count", "20", "--interval-ms", "0", "--size", size];
+        let json = ["--json", text(&report)];
+        let line = [&["ping", "192.168.77.1"][..], &rest, &json].concat();
+        wait(served.ferronic(&line)).code()
+    };
+    for size in ["0", "1472"] {
+        assert_eq!(ping(size), Some(0), "{size}");
+        let text = std::fs::read_to_string(&report).expect("report");
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let figure = |name: &str| {
+            let all = report["figures"].as_array().expect("figures");
+            let found = all.iter().find(|figure| figure["name"] == name);
+            found.expect(name)["value"].as_f64().expect("number")
+        };
+        assert_eq!(
+            (figure("pings_sent"), figure("pings_answered")),
+            (20.0, 20.0)
+        );
+        assert!(figure("ping_ms_median") >= figure("ping_ms_min"));
+    }
+    assert_eq!(ping("1473"), Some(1));
+}
