@@ -9,8 +9,8 @@ use crate::root_complex::TlpCount;
 use crate::serve::ServeOptions;
 use crate::sim::Sim;
 
-/// The figures of `serve`.
-pub fn serve(sim: &Sim, options: &ServeOptions, wall: Duration) -> Value {
+/// The figures of `serve`; the median of round trips is of those since the last time.
+pub fn serve(sim: &mut Sim, options: &ServeOptions, wall: Duration) -> Value {
     let params = json!({
         "data_w": options.data_width,
         "queues": options.queues,
@@ -25,11 +25,18 @@ pub fn serve(sim: &Sim, options: &ServeOptions, wall: Duration) -> Value {
         }
         figures.push(json!({"name": name, "params": params, "value": value, "unit": unit}));
     };
+    let round_trip = sim.take_round_trips();
     let (stats, link, wire) = (sim.stats(), sim.root.stats, sim.port.stats);
     let none = || json!({});
     add("cycles", none(), sim.now() as f64, "cycles");
     add("evaluated_cycles", none(), stats.evaluated as f64, "cycles");
     add("skipped_cycles", none(), stats.skipped as f64, "cycles");
+    add(
+        "outstanding_cycles",
+        none(),
+        stats.outstanding as f64,
+        "cycles",
+    );
     add("sim_khz", none(), stats.khz(), "kHz");
     add("busy_s", none(), stats.busy.as_secs_f64(), "s");
     add("wall_s", none(), wall.as_secs_f64(), "s");
@@ -50,6 +57,11 @@ pub fn serve(sim: &Sim, options: &ServeOptions, wall: Duration) -> Value {
         link.function_resets as f64,
         "resets",
     );
+    add("doorbells", none(), stats.doorbells as f64, "doorbells");
+    if let Some(cycles) = round_trip {
+        let name = "doorbell_to_interrupt_median";
+        add(name, none(), cycles as f64, "cycles");
+    }
     add("tlps", none(), link.tlps() as f64, "TLPs");
     add("pcie_bytes", none(), link.wire_bytes() as f64, "bytes");
     let kinds: [(&str, TlpCount); 7] = [

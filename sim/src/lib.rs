@@ -5,6 +5,7 @@
 //! socket. Everything random comes from one seed: the same calls give the same cycle counts.
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
+pub mod cli;
 pub mod features;
 mod figures;
 pub mod model;

@@ -10,8 +10,8 @@ use thiserror::Error;
 use crate::figures;
 use crate::model::{QUEUE_PAIRS, Strap};
 use crate::sim::{NS_PER_CYCLE, Sim, SimConfig, SimError};
-use crate::vfio_user::{ServeError, Server, SimDevice, Stop};
-use crate::wire::{WireError, WireSpec};
+use crate::vfio_user::{MessageLog, ServeError, Server, SimDevice, Stop};
+use crate::wire::{RecordWire, WireError, WireSpec};
 
 /// Everything that `serve` was asked for.
 #[derive(Clone, Debug)]
@@ -38,6 +38,10 @@ pub struct ServeOptions {
     pub once: bool,
     /// Statistics, written at the end and on SIGUSR1.
     pub json: Option<PathBuf>,
+    /// What passes on the wire, both ways.
+    pub pcap: Option<PathBuf>,
+    /// Messages of vfio-user, as text.
+    pub messages: Option<PathBuf>,
 }
 
 /// Why `serve` failed.
@@ -102,13 +106,21 @@ pub fn serve(options: &ServeOptions) -> Result<(), CommandError> {
         ..SimConfig::default()
     };
     config.root.read_latency = options.pcie_latency_ns / NS_PER_CYCLE;
-    let mut sim = Sim::with_wire(config, options.wire.open()?)?;
+    let mut wire = options.wire.open()?;
+    if let Some(path) = &options.pcap {
+        wire = Box::new(RecordWire::create(wire, path).map_err(WireError::from)?);
+    }
+    let mut sim = Sim::with_wire(config, wire)?;
     if let Some(path) = &options.trace {
         sim.trace(path)?;
     }
     let mut device = SimDevice::new(sim)?;
     device.limit_pairs(options.queues);
     let mut server = Server::bind(&options.socket, device, options.once)?;
+    if let Some(path) = &options.messages {
+        let log = MessageLog::create(path);
+        server.log_to(log.map_err(io_error(format!("creating {}", path.display())))?);
+    }
     let mut owner = Owner {
         signals,
         options,
@@ -135,11 +147,11 @@ struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    fn write_figures(&self, device: &SimDevice) -> Result<(), CommandError> {
+    fn write_figures(&self, device: &mut SimDevice) -> Result<(), CommandError> {
         let Some(path) = &self.options.json else {
             return Ok(());
         };
-        let report = figures::serve(device.sim(), self.options, self.started.elapsed());
+        let report = figures::serve(device.sim_mut(), self.options, self.started.elapsed());
         write_json(path, &report).map_err(io_error(format!("writing {}", path.display())))
     }
 }

@@ -8,6 +8,7 @@ mod demo;
 mod docs;
 mod error;
 mod filelist;
+mod guest;
 mod lint;
 mod process;
 mod regs;
@@ -45,6 +46,8 @@ enum Command {
     Lint(lint::Arguments),
     /// Measure, and print each figure beside its limit
     Bench(bench::Arguments),
+    /// Run stock drivers in a guest on the card, and print what it cost
+    Guest(guest::Arguments),
     /// Build the API documentation and check the book
     Doc,
     /// Make the register constants and their reference from SystemRDL
@@ -80,6 +83,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Test(arguments) => suite::all(&root, &arguments),
         Command::Lint(arguments) => lint::run(&root, &arguments),
         Command::Bench(arguments) => bench::run(&root, &arguments),
+        Command::Guest(arguments) => guest::run(&root, &arguments),
         Command::Doc => docs::build(&root),
         Command::Regs(arguments) => regs::run(&root, &arguments),
         Command::Synth(arguments) => synth::run(&root, &arguments),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::Failure;
+use crate::guest;
 use crate::lint::{self, Check};
 use crate::process::{self, cargo};
 use crate::setup::{self, Tools};
@@ -64,6 +65,9 @@ pub fn all(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
         && let Err(failure) = checks(root, &tools)
     {
         failed.extend(failure.parts());
+    }
+    if arguments.names.is_empty() {
+        guest::prepare(root);
     }
     if let Err(failure) = run_tests(root, arguments, None) {
         failed.extend(failure.parts());

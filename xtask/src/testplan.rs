@@ -15,12 +15,14 @@ use crate::lint::Check;
 const PLAN: &str = "tests/testplan.md";
 
 /// Crates with tests, and their folders.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 10] = [
     ("ferronic", "host/driver"),
     ("ferronic-block-tests", "tests/blocks"),
     ("ferronic-cli", "host/cli"),
     ("ferronic-cosim-tests", "tests/cosim"),
     ("ferronic-figures", "xtask/figures"),
+    ("ferronic-guest-agent", "tests/guest/agent"),
+    ("ferronic-guest-tests", "tests/guest"),
     ("ferronic-sim", "sim"),
     ("ferronic-spec", "host/spec"),
     ("xtask", "xtask/src"),

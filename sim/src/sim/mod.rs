@@ -2,11 +2,13 @@
 
 mod enumerate;
 mod error;
+mod round_trips;
 
 use std::time::{Duration, Instant};
 
 pub use enumerate::{Bar, FunctionInfo, MsixInfo};
 pub use error::SimError;
+use round_trips::RoundTrips;
 
 use crate::model::{
     Endpoint, Inputs, ModelError, Outputs, QUEUE_PAIRS, Strap, VerilatedCore, WIDTHS,
@@ -21,6 +23,9 @@ pub const NS_PER_CYCLE: u64 = 8;
 /// Clocked cycles without traffic after which the card only waits: more than every wait of the card
 /// that it does not announce as a deadline (12,500 cycles for a receive buffer).
 const QUIET_CYCLES: u64 = 16_384;
+
+/// Doorbells in the register BAR.
+const DOORBELLS: std::ops::Range<u64> = 0x3000..0x4000;
 
 /// Cycles that last `time`, rounded up.
 pub fn cycles_of(time: Duration) -> u64 {
@@ -89,6 +94,10 @@ pub struct SimStats {
     pub evaluated: u64,
     /// Cycles that were skipped.
     pub skipped: u64,
+    /// Cycles, skipped ones included, in which a frame or an access to host memory was under way.
+    pub outstanding: u64,
+    /// Doorbells that were rung.
+    pub doorbells: u64,
     /// Host time spent in the simulation.
     pub busy: Duration,
 }
@@ -118,6 +127,7 @@ pub struct Sim {
     function: Option<FunctionInfo>,
     driver_ready: bool,
     stats: SimStats,
+    round_trips: RoundTrips,
     /// `stats.evaluated` when something last moved on the link or the wire.
     moved: u64,
     failed: Option<SimError>,
@@ -157,6 +167,7 @@ impl Sim {
             function: None,
             driver_ready: false,
             stats: SimStats::default(),
+            round_trips: RoundTrips::default(),
             moved: 0,
             failed: None,
         };
@@ -258,6 +269,9 @@ impl Sim {
         }
         if self.moves() {
             self.moved = self.stats.evaluated;
+        }
+        if self.outputs.idle == 0 || !self.root.dma_drained() || self.port.is_busy() {
+            self.stats.outstanding += skip + 1;
         }
         self.inputs.skip = skip;
         self.clock()?;
@@ -487,6 +501,10 @@ impl Sim {
             });
         }
         self.root.write(self.now(), base + offset, &bytes[..len]);
+        if DOORBELLS.contains(&offset) {
+            self.stats.doorbells += 1;
+            self.round_trips.rung(self.outputs.time);
+        }
         self.watch_status(offset, &bytes[..len]);
         Ok(())
     }
@@ -532,7 +550,14 @@ impl Sim {
 
     /// The vector of the next MSI-X message (the data that the table was programmed with).
     pub fn take_vector(&mut self) -> Option<u16> {
-        self.root.take_message().map(|message| message.data as u16)
+        let message = self.root.take_message()?;
+        self.round_trips.interrupt(message.time);
+        Some(message.data as u16)
+    }
+
+    /// The median time from a doorbell to the next interrupt since the last call.
+    pub fn take_round_trips(&mut self) -> Option<u64> {
+        self.round_trips.take_median()
     }
 
     /// Lets the wire move data from and to its descriptor.

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::mapping::FileMaps;
+use super::messages::MessageLog;
 use super::protocol::{DmaMap, MAX_DMA_MAPS, vfio};
 use super::session::Device;
 use crate::root_complex::{Access, MapError};
@@ -100,8 +101,11 @@ impl SimDevice {
     }
 
     /// Writes the eventfds of vectors that fired.
-    pub fn deliver_interrupts(&mut self) {
+    pub fn deliver_interrupts(&mut self, mut log: Option<&mut MessageLog>) {
         while let Some(vector) = self.sim.take_vector() {
+            if let Some(log) = &mut log {
+                log.interrupt(self.sim.now(), vector);
+            }
             if let Err(error) = self.signal(usize::from(vector)) {
                 log::warn!("signalling vector {vector}: {error}");
             }

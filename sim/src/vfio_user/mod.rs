@@ -6,6 +6,7 @@
 mod connection;
 mod device;
 mod mapping;
+mod messages;
 pub mod protocol;
 mod server;
 mod session;
@@ -13,5 +14,6 @@ mod session;
 pub use connection::{Connection, Message, Received};
 pub use device::SimDevice;
 pub use mapping::FileMaps;
+pub use messages::MessageLog;
 pub use server::{ServeError, Server, Stop};
 pub use session::{Device, Session};

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::connection::{Connection, Received};
 use super::device::SimDevice;
+use super::messages::MessageLog;
 use super::session::Session;
 use crate::sim::SimError;
 
@@ -64,6 +65,7 @@ pub struct Server {
     device: SimDevice,
     client: Option<Client>,
     once: bool,
+    log: Option<MessageLog>,
 }
 
 impl Server {
@@ -101,7 +103,20 @@ impl Server {
             device,
             client: None,
             once,
+            log: None,
         })
+    }
+
+    /// Writes every message down from now on.
+    pub fn log_to(&mut self, log: MessageLog) {
+        self.log = Some(log);
+    }
+
+    fn note(&mut self, text: &str) {
+        log::info!("{text}");
+        if let Some(log) = &mut self.log {
+            log.note(self.device.sim().now(), text);
+        }
     }
 
     /// The card.
@@ -131,7 +146,7 @@ impl Server {
                         if self.serve_client() {
                             self.client = None;
                             self.device.release()?;
-                            log::info!("the client is gone");
+                            self.note("the client is gone");
                             if self.once {
                                 return Ok(());
                             }
@@ -144,7 +159,7 @@ impl Server {
             }
             if self.client.is_some() {
                 self.device.sim_mut().run_steps(STEPS)?;
-                self.device.deliver_interrupts();
+                self.device.deliver_interrupts(self.log.as_mut());
             }
         }
     }
@@ -152,7 +167,7 @@ impl Server {
     fn accept(&mut self) -> Result<(), ServeError> {
         match self.listener.accept() {
             Ok((stream, _)) => {
-                log::info!("a client connected");
+                self.note("a client connected");
                 self.client = Some(Client {
                     connection: Connection::new(stream)?,
                     session: Session::new(),
@@ -181,9 +196,15 @@ impl Server {
         loop {
             match client.connection.receive() {
                 Ok(Received::Message(message)) => {
+                    if let Some(log) = &mut self.log {
+                        log.command(self.device.sim().now(), &message);
+                    }
                     let reply = client.session.handle(&mut self.device, message);
                     // What fired while a request was simulated.
-                    self.device.deliver_interrupts();
+                    self.device.deliver_interrupts(self.log.as_mut());
+                    if let (Some(log), Some(reply)) = (&mut self.log, &reply) {
+                        log.reply(self.device.sim().now(), reply);
+                    }
                     if let Some(reply) = reply
                         && let Err(error) = client.connection.send(&reply)
                     {

@@ -81,10 +81,10 @@ impl PcapWire {
 
 /// The file behind a `PcapWriter`, which gives no access to it for flushing.
 #[derive(Clone)]
-struct Output(Arc<Mutex<BufWriter<File>>>);
+pub(super) struct Output(Arc<Mutex<BufWriter<File>>>);
 
 impl Output {
-    fn create(path: &Path) -> Result<Self, CaptureError> {
+    pub(super) fn create(path: &Path) -> Result<Self, CaptureError> {
         let file = File::create(path).map_err(|source| CaptureError::Open {
             path: path.display().to_string(),
             source,
@@ -92,7 +92,7 @@ impl Output {
         Ok(Self(Arc::new(Mutex::new(BufWriter::new(file)))))
     }
 
-    fn writer(&self, path: &Path) -> Result<PcapWriter<Self>, CaptureError> {
+    pub(super) fn writer(&self, path: &Path) -> Result<PcapWriter<Self>, CaptureError> {
         let header = PcapHeader {
             datalink: DataLink::ETHERNET,
             ts_resolution: TsResolution::NanoSecond,

@@ -74,7 +74,7 @@ pub enum WireSpec {
     Tap(String),
     /// A unix stream socket in QEMU's framing.
     Stream(PathBuf),
-    /// Answers ARP, ICMP echo and UDP echo.
+    /// Answers ARP, ICMP echo and UDP echo, and has TCP services.
     Peer {
         /// Its address; none: it answers for every address.
         address: Option<Ipv4Addr>,
@@ -183,7 +183,10 @@ impl WireSpec {
             )?),
             Self::Tap(name) => Box::new(TapWire::open(name)?),
             Self::Stream(path) => Box::new(StreamWire::open(path)?),
-            Self::Peer { address, pace } => Box::new(PeerWire::new(*address, *pace)),
+            Self::Peer { address, pace } => {
+                let peer = PeerWire::new(*address, *pace);
+                Box::new(peer.map_err(|error| WireError::io("the peer's timer", error))?)
+            }
         })
     }
 }

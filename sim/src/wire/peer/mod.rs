@@ -1,9 +1,15 @@
-//! A host on the wire that answers ARP, ICMP echo and UDP echo.
+//! A host on the wire: answers ARP, ICMP echo and UDP echo, and has a few TCP services.
+
+mod service;
+mod tcp;
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
 
 use super::{Pace, RxFrame, Wire};
+use tcp::TcpPeer;
 
 /// Its station address.
 pub const PEER_MAC: [u8; 6] = [0x02, 0xfe, 0x01, 0xff, 0xff, 0xfe];
@@ -12,23 +18,30 @@ const MAX_WAITING: usize = 4096;
 const ETHERNET: usize = 14;
 const ARP: u16 = 0x0806;
 const IPV4: u16 = 0x0800;
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 /// The peer. Without an address it answers for every address but the asker's own.
-#[derive(Debug)]
 pub struct PeerWire {
     address: Option<Ipv4Addr>,
     pace: Pace,
     answers: VecDeque<RxFrame>,
+    tcp: TcpPeer,
 }
 
 impl PeerWire {
     /// A peer at `address`.
-    pub fn new(address: Option<Ipv4Addr>, pace: Pace) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// When the system gives no timer.
+    pub fn new(address: Option<Ipv4Addr>, pace: Pace) -> io::Result<Self> {
+        Ok(Self {
             address,
             pace,
             answers: VecDeque::new(),
-        }
+            tcp: TcpPeer::new(address)?,
+        })
     }
 
     fn is_mine(&self, address: [u8; 4]) -> bool {
@@ -39,7 +52,7 @@ impl PeerWire {
         }
     }
 
-    fn answer(&self, frame: &[u8]) -> Option<Vec<u8>> {
+    fn answer(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let kind = u16::from_be_bytes(*frame.get(12..)?.first_chunk()?);
         let to = frame.get(..6)?;
         if to != PEER_MAC && to[0] & 1 == 0 {
@@ -74,7 +87,7 @@ impl PeerWire {
         Some(reply)
     }
 
-    fn answer_ipv4(&self, frame: &[u8]) -> Option<Vec<u8>> {
+    fn answer_ipv4(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let ip = frame.get(ETHERNET..)?;
         let header = usize::from(ip.first()? & 0xf) * 4;
         let length = usize::from(u16::from_be_bytes(*ip.get(2..)?.first_chunk()?));
@@ -89,8 +102,14 @@ impl PeerWire {
         let protocol = *ip.get(9)?;
         let payload = ip.get(header..length)?;
         let payload = match protocol {
-            1 => echo_icmp(payload)?,
-            17 => echo_udp(payload)?,
+            ICMP => echo_icmp(payload)?,
+            UDP => echo_udp(payload)?,
+            TCP => {
+                let source: [u8; 4] = ip.get(12..16)?.try_into().ok()?;
+                self.tcp.take(frame, source.into());
+                self.tcp.run(&mut self.answers);
+                return None;
+            }
             _ => return None,
         };
         let mut reply = Vec::with_capacity(ETHERNET + length);
@@ -179,6 +198,15 @@ impl Wire for PeerWire {
         self.answers.clear();
     }
 
+    fn poll(&mut self) -> io::Result<()> {
+        self.tcp.run(&mut self.answers);
+        Ok(())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.tcp.fd())
+    }
+
     fn pace(&self) -> Pace {
         self.pace
     }
@@ -221,20 +249,20 @@ mod tests {
 
     #[test]
     fn arp_is_answered_but_not_for_the_asker() {
-        let mut peer = PeerWire::new(None, Pace::Line);
+        let mut peer = PeerWire::new(None, Pace::Line).expect("a peer");
         let reply = ask(&mut peer, &arp([10, 0, 0, 2], [10, 0, 0, 1])).expect("answer");
         assert_eq!(reply[..6], ASKER);
         assert_eq!(reply[20..22], [0, 2]);
         assert_eq!(reply[28..32], [10, 0, 0, 1]);
         assert!(ask(&mut peer, &arp([10, 0, 0, 2], [10, 0, 0, 2])).is_none());
         assert!(ask(&mut peer, &arp([0; 4], [10, 0, 0, 2])).is_none());
-        let mut one = PeerWire::new(Some(Ipv4Addr::new(10, 0, 0, 9)), Pace::Line);
+        let mut one = PeerWire::new(Some(Ipv4Addr::new(10, 0, 0, 9)), Pace::Line).expect("a peer");
         assert!(ask(&mut one, &arp([10, 0, 0, 2], [10, 0, 0, 1])).is_none());
     }
 
     #[test]
     fn echo_request_is_answered_with_right_checksums() {
-        let mut peer = PeerWire::new(None, Pace::Line);
+        let mut peer = PeerWire::new(None, Pace::Line).expect("a peer");
         let reply = ask(&mut peer, &ping()).expect("answer");
         assert_eq!(checksum(&reply[14..34]), 0);
         assert_eq!(checksum(&reply[34..]), 0);
@@ -244,7 +272,7 @@ mod tests {
 
     #[test]
     fn cut_frames_are_ignored() {
-        let mut peer = PeerWire::new(None, Pace::Line);
+        let mut peer = PeerWire::new(None, Pace::Line).expect("a peer");
         for frame in [ping(), arp([10, 0, 0, 2], [10, 0, 0, 1])] {
             for len in 0..frame.len() {
                 assert!(ask(&mut peer, &frame[..len]).is_none(), "{len}");

@@ -1,0 +1,398 @@
+//! The peer's TCP services.
+//!
+//! | port | service |
+//! | --- | --- |
+//! | 7 | echo |
+//! | 9 | sink: takes everything; when the other end has sent all, answers with the number of bytes (8, big endian) and their SHA-256 |
+//! | 19 | source: is told a number of bytes and a seed (8 bytes each, big endian), sends so many bytes, then their SHA-256 |
+//!
+//! Its clock is that of the host, not of the card: simulated time stands still, or leaps, while the
+//! host computes, and a retransmission timer must do neither.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant as HostInstant;
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
+use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+
+use super::service::Service;
+use super::{ETHERNET, IPV4, PEER_MAC};
+use crate::wire::RxFrame;
+
+/// Largest IP packet: a frame of the card is at most 9,216 bytes.
+const MTU: usize = 9202;
+const BUFFER: usize = 256 * 1024;
+/// Connections of each service at a time.
+const SOCKETS: usize = 8;
+/// A connection whose other end is gone is given up after this.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// An address of nobody (RFC 5737): what stands for "every address".
+const ANYBODY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// Packets on their way in and out of the stack.
+#[derive(Default)]
+struct Queues {
+    input: VecDeque<Vec<u8>>,
+    output: Vec<Vec<u8>>,
+}
+
+struct In(Vec<u8>);
+
+impl RxToken for In {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
+        f(&self.0)
+    }
+}
+
+struct Out<'a>(&'a mut Vec<Vec<u8>>);
+
+impl TxToken for Out<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
+        let mut packet = vec![0; len];
+        let result = f(&mut packet);
+        self.0.push(packet);
+        result
+    }
+}
+
+impl Device for Queues {
+    type RxToken<'a> = In;
+    type TxToken<'a> = Out<'a>;
+
+    fn receive(&mut self, _timestamp: Instant) -> Option<(In, Out<'_>)> {
+        let packet = self.input.pop_front()?;
+        Some((In(packet), Out(&mut self.output)))
+    }
+
+    fn transmit(&mut self, _timestamp: Instant) -> Option<Out<'_>> {
+        Some(Out(&mut self.output))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = MTU;
+        capabilities
+    }
+}
+
+struct Connection {
+    handle: SocketHandle,
+    port: u16,
+    service: Service,
+}
+
+/// The stack and its services.
+pub(super) struct TcpPeer {
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    connections: Vec<Connection>,
+    queues: Queues,
+    /// Who has which address: what answers are sent to.
+    neighbours: HashMap<Ipv4Addr, [u8; 6]>,
+    began: HostInstant,
+    timer: OwnedFd,
+}
+
+impl TcpPeer {
+    /// Services at `address`, or at every address.
+    pub fn new(address: Option<Ipv4Addr>) -> io::Result<Self> {
+        let mut queues = Queues::default();
+        let config = Config::new(HardwareAddress::Ip);
+        let mut interface = Interface::new(config, &mut queues, Instant::ZERO);
+        let mine = address.unwrap_or(ANYBODY);
+        interface.update_ip_addrs(|addresses| {
+            // There is room: the list is empty.
+            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(mine), 32));
+        });
+        interface.set_any_ip(address.is_none());
+        // The way to everybody; an entry of an empty table.
+        let _ = interface.routes_mut().add_default_ipv4_route(mine);
+        let mut sockets = SocketSet::new(Vec::new());
+        let mut connections = Vec::new();
+        for port in Service::PORTS {
+            for _ in 0..SOCKETS {
+                let room = || SocketBuffer::new(vec![0; BUFFER]);
+                let mut socket = Socket::new(room(), room());
+                socket.set_timeout(Some(PATIENCE));
+                socket.set_keep_alive(Some(PATIENCE / 3));
+                socket.set_nagle_enabled(false);
+                connections.push(Connection {
+                    handle: sockets.add(socket),
+                    port,
+                    service: Service::new(port),
+                });
+            }
+        }
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        let mut peer = Self {
+            interface,
+            sockets,
+            connections,
+            queues,
+            neighbours: HashMap::new(),
+            began: HostInstant::now(),
+            timer,
+        };
+        peer.serve();
+        Ok(peer)
+    }
+
+    /// Becomes readable when [`TcpPeer::run`] has something to do.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+
+    /// Takes a frame with an IPv4 packet that carries TCP; `source` sent it.
+    pub fn take(&mut self, frame: &[u8], source: Ipv4Addr) {
+        let (Some(mac), Some(packet)) = (
+            frame.get(6..12).and_then(|mac| mac.first_chunk()),
+            frame.get(ETHERNET..),
+        ) else {
+            return;
+        };
+        self.neighbours.insert(source, *mac);
+        self.queues.input.push_back(packet.to_vec());
+    }
+
+    /// Lets time pass and gives what is to be sent.
+    pub fn run(&mut self, answers: &mut VecDeque<RxFrame>) {
+        let now = self.now();
+        loop {
+            self.interface
+                .poll(now, &mut self.queues, &mut self.sockets);
+            // What a service sends needs another turn.
+            if !self.serve() && self.queues.input.is_empty() {
+                break;
+            }
+        }
+        for packet in self.queues.output.drain(..) {
+            let target = packet.get(16..20).and_then(|bytes| bytes.first_chunk());
+            let mac =
+                target.and_then(|address: &[u8; 4]| self.neighbours.get(&Ipv4Addr::from(*address)));
+            let Some(mac) = mac else { continue };
+            let mut data = Vec::with_capacity(ETHERNET + packet.len());
+            data.extend_from_slice(mac);
+            data.extend_from_slice(&PEER_MAC);
+            data.extend_from_slice(&IPV4.to_be_bytes());
+            data.extend_from_slice(&packet);
+            answers.push_back(RxFrame { data, abort: false });
+        }
+        self.arm(now);
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_micros(i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX))
+    }
+
+    /// Runs the services; true if there is something to send that was not there before.
+    fn serve(&mut self) -> bool {
+        let mut more = false;
+        for connection in &mut self.connections {
+            let socket = self.sockets.get_mut::<Socket>(connection.handle);
+            match socket.state() {
+                State::Closed => {
+                    connection.service = Service::new(connection.port);
+                    // Fails only for a socket that is open, or a port of 0.
+                    let _ = socket.listen(connection.port);
+                }
+                State::Listen | State::SynReceived => {}
+                State::TimeWait => {
+                    // Nobody else has this address: the connection is over for both.
+                    socket.abort();
+                }
+                before => {
+                    let queued = socket.send_queue();
+                    connection.service.serve(socket);
+                    more |= socket.send_queue() != queued || socket.state() != before;
+                }
+            }
+        }
+        more
+    }
+
+    /// Wakes the server up when the stack wants to act by itself.
+    fn arm(&mut self, now: Instant) {
+        let at = self.interface.poll_at(now, &self.sockets);
+        let after = at.map_or(0, |at| (at - now).total_micros().max(1));
+        let value = Itimerspec {
+            it_interval: Timespec::default(),
+            // All zero: never.
+            it_value: Timespec {
+                tv_sec: i64::try_from(after / 1_000_000).unwrap_or(i64::MAX),
+                tv_nsec: (after % 1_000_000 * 1000) as i64,
+            },
+        };
+        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &value);
+        if let Err(error) = set {
+            log::warn!("the peer's timer: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha256};
+    use smoltcp::socket::tcp::Socket;
+
+    const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    /// A client's stack whose packets go straight to the peer and back.
+    struct Client {
+        interface: Interface,
+        queues: Queues,
+        sockets: SocketSet<'static>,
+        handle: SocketHandle,
+        peer: TcpPeer,
+    }
+
+    impl Client {
+        fn connect(port: u16) -> Self {
+            let mut queues = Queues::default();
+            let config = Config::new(HardwareAddress::Ip);
+            let mut interface = Interface::new(config, &mut queues, Instant::ZERO);
+            interface.update_ip_addrs(|addresses| {
+                addresses
+                    .push(IpCidr::new(IpAddress::Ipv4(CLIENT), 24))
+                    .expect("room");
+            });
+            let mut sockets = SocketSet::new(Vec::new());
+            let room = || SocketBuffer::new(vec![0; 20_000]);
+            let mut socket = Socket::new(room(), room());
+            socket.set_ack_delay(None);
+            let to = (IpAddress::v4(10, 0, 0, 1), port);
+            socket
+                .connect(interface.context(), to, 50_000)
+                .expect("connect");
+            let handle = sockets.add(socket);
+            Self {
+                interface,
+                queues,
+                sockets,
+                handle,
+                peer: TcpPeer::new(None).expect("peer"),
+            }
+        }
+
+        /// A turn of both ends.
+        fn turn(&mut self) {
+            let now = self.peer.now();
+            self.interface
+                .poll(now, &mut self.queues, &mut self.sockets);
+            for packet in self.queues.output.drain(..) {
+                let mut frame = PEER_MAC.to_vec();
+                frame.extend(MAC);
+                frame.extend([8, 0]);
+                frame.extend(packet);
+                self.peer.take(&frame, CLIENT);
+            }
+            let mut answers = VecDeque::new();
+            self.peer.run(&mut answers);
+            for answer in answers {
+                assert_eq!(answer.data[..6], MAC);
+                self.queues
+                    .input
+                    .push_back(answer.data[ETHERNET..].to_vec());
+            }
+        }
+
+        fn socket(&mut self) -> &mut Socket<'static> {
+            self.sockets.get_mut(self.handle)
+        }
+
+        /// Sends `data`, ends, and gives what comes until the other end ends.
+        fn exchange(&mut self, data: &[u8]) -> Vec<u8> {
+            let (mut sent, mut got) = (0, Vec::new());
+            // Delayed acknowledgements take their time.
+            let begin = HostInstant::now();
+            while begin.elapsed() < PATIENCE.into() {
+                self.turn();
+                let socket = self.socket();
+                if socket.can_send() && sent < data.len() {
+                    sent += socket.send_slice(&data[sent..]).expect("send");
+                    if sent == data.len() {
+                        socket.close();
+                    }
+                }
+                while socket.can_recv() {
+                    let mut piece = [0; 4096];
+                    let n = socket.recv_slice(&mut piece).expect("receive");
+                    got.extend_from_slice(&piece[..n]);
+                }
+                if sent == data.len() && !socket.may_recv() && socket.state() != State::SynSent {
+                    return got;
+                }
+            }
+            panic!("no end; {sent} sent, {} received", got.len());
+        }
+    }
+
+    fn sum(data: &[u8]) -> Vec<u8> {
+        Sha256::digest(data).to_vec()
+    }
+
+    #[test]
+    fn sink_answers_with_count_and_digest() {
+        let data: Vec<u8> = (0..300_001_u32).map(|n| (n * 7) as u8).collect();
+        let got = Client::connect(9).exchange(&data);
+        assert_eq!(got[..8], 300_001_u64.to_be_bytes());
+        assert_eq!(got[8..], sum(&data));
+    }
+
+    #[test]
+    fn source_sends_what_was_ordered_and_its_digest() {
+        let order = |bytes: u64, seed: u64| {
+            let mut order = bytes.to_be_bytes().to_vec();
+            order.extend(seed.to_be_bytes());
+            order
+        };
+        for bytes in [0_usize, 1, 300_003] {
+            let got = Client::connect(19).exchange(&order(bytes as u64, 5));
+            assert_eq!(got.len(), bytes + 32);
+            assert_eq!(got[bytes..], sum(&got[..bytes]), "{bytes}");
+        }
+        let one = Client::connect(19).exchange(&order(64, 1));
+        assert_ne!(one, Client::connect(19).exchange(&order(64, 2)));
+    }
+
+    #[test]
+    fn echo_returns_everything_and_sockets_are_used_again() {
+        let mut client = Client::connect(7);
+        let data: Vec<u8> = (0..100_000_u32).map(|n| (n * 3) as u8).collect();
+        assert_eq!(client.exchange(&data), data);
+        for n in 0..2 * SOCKETS as u16 {
+            // The last acknowledgement is on its way.
+            while client.peer.sockets.iter().any(|(_, socket)| {
+                matches!(socket, smoltcp::socket::Socket::Tcp(tcp) if tcp.state() != State::Listen)
+            }) {
+                client.turn();
+            }
+            let mut socket = Socket::new(
+                SocketBuffer::new(vec![0; 2000]),
+                SocketBuffer::new(vec![0; 2000]),
+            );
+            socket.set_ack_delay(None);
+            let to = (IpAddress::v4(10, 0, 0, 1), 7);
+            socket
+                .connect(client.interface.context(), to, 50_001 + n)
+                .expect("connect");
+            client.handle = client.sockets.add(socket);
+            assert_eq!(client.exchange(b"again"), b"again", "{n}");
+        }
+    }
+}

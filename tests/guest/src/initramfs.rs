@@ -1,0 +1,54 @@
+//! The first and only file system of a guest.
+
+use std::fs;
+use std::path::Path;
+
+use crate::GuestError;
+use crate::cpio::Archive;
+use crate::kit::Kit;
+use crate::programs::Programs;
+
+/// Directories that are mount points or have files below.
+const DIRECTORIES: [&str; 6] = ["bin", "dev", "modules", "proc", "sys", "tmp"];
+
+/// A file for the guest beside those that each has.
+#[derive(Clone, Debug)]
+pub struct Extra {
+    /// Where, without a slash before it.
+    pub path: String,
+    /// What.
+    pub data: Vec<u8>,
+}
+
+/// Makes the archive.
+pub fn build(kit: &Kit, programs: &Programs, extras: &[Extra]) -> Result<Vec<u8>, GuestError> {
+    let read = |path: &Path| fs::read(path).map_err(GuestError::file(path));
+    let mut archive = Archive::default();
+    for path in DIRECTORIES {
+        archive.directory(path);
+    }
+    archive.file("init", &read(&programs.agent)?);
+    archive.file("bin/ferronic", &read(&programs.ferronic)?);
+    if let Some(busybox) = &kit.busybox {
+        archive.file("bin/busybox", &read(busybox)?);
+        archive.link("bin/sh", "busybox");
+    }
+    let modules = fs::read_dir(&kit.modules).map_err(GuestError::file(&kit.modules))?;
+    for entry in modules.filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        archive.file(&format!("modules/{name}"), &read(&entry.path())?);
+    }
+    let mut made: Vec<String> = DIRECTORIES.map(str::to_owned).to_vec();
+    for extra in extras {
+        let parts: Vec<&str> = extra.path.split('/').collect();
+        for depth in 1..parts.len() {
+            let dir = parts[..depth].join("/");
+            if !made.contains(&dir) {
+                archive.directory(&dir);
+                made.push(dir);
+            }
+        }
+        archive.file(&extra.path, &extra.data);
+    }
+    Ok(archive.finish())
+}

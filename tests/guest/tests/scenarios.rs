@@ -1,0 +1,35 @@
+//! Each scenario as a test.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use ferronic_cosim_tests::{Resource, is_required, repository_root};
+use ferronic_guest_tests::GuestError;
+use ferronic_guest_tests::scenario::{Bench, Scenario};
+
+/// One machine at a time: two would share the processors, and time-outs are of the host's clock.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn passes(scenario: Scenario) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = tempfile::tempdir().expect("a directory");
+    let simulator = Path::new(env!("CARGO_BIN_EXE_guest"));
+    let result = Bench::new(&repository_root(), simulator, dir.path(), false)
+        .and_then(|mut bench| scenario.run(&mut bench));
+    match result {
+        Ok(()) => {}
+        Err(GuestError::Unavailable(why)) if !required() => {
+            println!("skipped: no guests on this machine: {why}");
+        }
+        Err(error) => panic!("{}: {error}", scenario.name()),
+    }
+}
+
+fn required() -> bool {
+    is_required(Resource::Guests).expect("FERRONIC_REQUIRE")
+}
+
+#[test]
+fn stock_linux_driver_works_behind_an_iommu() {
+    passes(Scenario::Linux);
+}
