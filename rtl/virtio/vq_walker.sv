@@ -178,15 +178,11 @@ module vq_walker
   wire  other_eight = (ptr_q[$bits(vq_ptr_t)-1:3] != commit_rd[$bits(vq_ptr_t)-1:3]);
   assign credit_set = do_commit && (other_eight || ptr_q == wr_rd);
   logic credit_ready, credit_lost_q;
-  logic [2:0] credit_level;
-  qid_t credit_q;
-  prim_fifo #(.Width(QidW), .Depth(4)) u_credit (
+  prim_slice #(.Width(QidW)) u_credit (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),
-    .wr_valid_i(credit_set || credit_lost_q), .wr_ready_o(credit_ready), .wr_data_i(q_q),
-    .rd_valid_o(credit_valid_o), .rd_ready_i(credit_ready_i), .rd_data_o(credit_q),
-    .level_o(credit_level)
+    .in_valid_i(credit_set || credit_lost_q), .in_ready_o(credit_ready), .in_data_i(q_q),
+    .out_valid_o(credit_valid_o), .out_ready_i(credit_ready_i), .out_data_o(credit_q_o)
   );
-  assign credit_q_o = credit_q;
 
   // ---------------------------------------------------------------- the walk
   assign take_idx = spec_q ? ptr_q : commit_rd;
@@ -337,6 +333,6 @@ module vq_walker
   `FERRONIC_ASSERT(OneAtATime, !(commit_i && rewind_i), clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{credit_level, cookie, clear_i.q, cfg_i, head_q_i, q_q, check_q_i, look_q_i,
+  assign unused = ^{cookie, clear_i.q, cfg_i, head_q_i, q_q, check_q_i, look_q_i,
                     in_window[11:4], left[11:5], Buffer[7:0]};
 endmodule
