@@ -131,11 +131,18 @@ module virtio_engine
   assign broken_o = broken && !fn_rst_i;
 
   // ---------------------------------------------------------------- registers
+  // A cycle later than asked: the way from the TLP to here is long enough.
+  reg_req_t req_q;
+  always_ff @(posedge clk_i) begin
+    req_q       <= reg_req_i;
+    req_q.valid <= reg_req_i.valid && !reg_rsp_o.ack && rst_ni;
+  end
+
   reg_req_t [4:0] slave_req;
   reg_rsp_t [4:0] slave_rsp;
   logic [2:0]     slave;
   always_comb begin
-    unique casez (reg_req_i.addr[15:12])
+    unique casez (req_q.addr[15:12])
       4'h0:    slave = 3'd0;  // common configuration
       4'h1:    slave = 3'd1;  // ISR
       4'h2:    slave = 3'd2;  // device configuration
@@ -146,8 +153,8 @@ module virtio_engine
   end
   always_comb begin
     for (int s = 0; s < 5; s++) begin
-      slave_req[s]       = reg_req_i;
-      slave_req[s].valid = reg_req_i.valid && (slave == 3'(s));
+      slave_req[s]       = req_q;
+      slave_req[s].valid = req_q.valid && (slave == 3'(s));
     end
   end
   assign reg_rsp_o = slave_rsp[slave];
@@ -247,7 +254,7 @@ module virtio_engine
   qid_t       vq_irq_q;
   assign config_changed = (strap_i.link_up != link_q) && !fn_rst_i;
   wire   isr_read = slave_req[1].valid && !isr_ack_q && !slave_req[1].write &&
-                    (reg_req_i.addr[15:2] == 14'h400) && reg_req_i.be[0];
+                    (req_q.addr[15:2] == 14'h400) && req_q.be[0];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
