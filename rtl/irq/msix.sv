@@ -11,7 +11,7 @@
 //
 // One thing at a time: a register access, an interrupt (eight cycles to the message), or a search
 // of the pending bits. A message waits in a register of its own for the posted channel, so that
-// register accesses never wait for the link.
+// register accesses never wait for the link. A read of pending bits gathers them, one a cycle.
 //
 // `fn_rst_i` clears the pending bits and drops a message that the channel has not taken; the table
 // belongs to the host's interrupt code and survives a virtio reset. `clear_i` (function level
@@ -51,8 +51,17 @@ module msix
 
   localparam int unsigned VecW = (NumVectors > 1) ? $clog2(NumVectors) : 1;
   localparam int unsigned PbaWords = (NumVectors + 31) / 32;
-  localparam int unsigned PbaW = (PbaWords > 1) ? $clog2(PbaWords) : 1;
   typedef logic [VecW-1:0] vec_t;
+
+  // Whether there is such a vector; bit by bit, because that is smaller than a subtraction.
+  function automatic logic exists(logic [7:0] vector);
+    logic [8:0] count;
+    logic       less;
+    count = 9'(NumVectors);
+    less  = 1'b0;
+    for (int b = 0; b < 8; b++) less = (count[b] && !vector[b]) || (count[b] == vector[b] && less);
+    return less || count[8];
+  endfunction
 
   // ---------------------------------------------------------------- table: four words a vector
   // Address low, address high, data, control (bit 0: masked).
@@ -71,11 +80,10 @@ module msix
   );
 
   // ---------------------------------------------------------------- pending bits
-  logic            pba_we;
-  logic [PbaW-1:0] pba_addr;
-  logic [31:0]     pba_wdata, pba_rdata;
+  logic pba_we, pba_wdata, pba_rdata;
+  vec_t pba_addr;
 
-  prim_lutram #(.Width(32), .Depth(1 << PbaW)) u_pba (
+  prim_lutram #(.Width(1), .Depth(NumVectors)) u_pba (
     .clk_i,
     .we_i   (pba_we),
     .waddr_i(pba_addr),
@@ -89,6 +97,7 @@ module msix
     StClear,            // walk after reset
     StIdle,
     StReg,              // table word is being read
+    StPba,              // pending bits are being gathered
     StRegDone,
     StCtrl,             // control word of vec_q is being read
     StLow, StHigh, StData, StEmit,
@@ -110,16 +119,18 @@ module msix
   logic            wipe_q;       // the walk masks the vectors too
   logic [31:0]     high_q, data_q;
   logic [31:2]     low_q;
+  logic [4:0]      gather_q;
 
   wire open = enable_i && !mask_i && bus_master_i;
-  wire irq_known = (irq_i.vector < 16'(NumVectors));
+  wire irq_known = (irq_i.vector[15:8] == '0) && exists(irq_i.vector[7:0]);
 
   wire reg_new = reg_req_i.valid && !reg_rsp_o.ack;
   wire is_pba  = reg_req_i.addr[12];
   // Offset of the access in its page, in words.
   wire [9:0] reg_word = reg_req_i.addr[11:2];
-  wire reg_in_table = !is_pba && (32'(reg_word) < 4 * NumVectors);
+  wire reg_in_table = !is_pba && exists(reg_word[9:2]);
   wire reg_in_pba   = is_pba && (32'(reg_word) < PbaWords);
+  wire [7:0] gather_vec = {reg_word[2:0], gather_q};
 
   // Priorities when idle: registers, then a new interrupt, then the search.
   wire recall    = (state_q == StIdle) && msg_valid_q && !msg_ready_i && (!open || recall_q);
@@ -133,7 +144,7 @@ module msix
   vec_t scan_vec;
   assign scan_vec = walk_q[VecW-1:0];
   wire scan_end  = (scan_vec == VecW'(NumVectors - 1));
-  wire scan_hit  = pba_rdata[5'(scan_vec)] && open;
+  wire scan_hit  = pba_rdata && open;
 
   // ---------------------------------------------------------------- RAM ports
   logic [31:0] reg_wmask;
@@ -172,22 +183,16 @@ module msix
   wire set_pend = ((state_q == StCtrl) && masked && !from_scan_q) || (state_q == StRecall);
   wire clr_pend = go && from_scan_q;
 
-  if (PbaWords > 1) begin : g_pba_addr
-    always_comb begin
-      if (state_q == StClear)     pba_addr = walk_q[PbaW-1:0];
-      else if (state_q == StCtrl || state_q == StRecall) pba_addr = vec_q[VecW-1:5];
-      else if (take_scan)         pba_addr = scan_vec[VecW-1:5];
-      else                        pba_addr = reg_word[PbaW-1:0];
-    end
-  end else begin : g_pba_one
-    assign pba_addr = (state_q == StClear) ? walk_q[0] : 1'b0;
+  always_comb begin
+    unique case (state_q)
+      StClear: pba_addr = walk_q[VecW+1:2];
+      StIdle:  pba_addr = scan_vec;
+      StPba:   pba_addr = gather_vec[VecW-1:0];
+      default: pba_addr = vec_q;
+    endcase
   end
   assign pba_we    = (state_q == StClear) || set_pend || clr_pend;
-  always_comb begin
-    pba_wdata = pba_rdata;
-    pba_wdata[5'(vec_q)] = set_pend;
-    if (state_q == StClear) pba_wdata = '0;
-  end
+  assign pba_wdata = set_pend;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -205,7 +210,7 @@ module msix
       off_q       <= 1'b0;
       enable_q    <= 1'b0;
       wipe_q      <= 1'b1;
-      reg_rsp_o   <= '0;
+      reg_rsp_o.ack <= 1'b0;
       ev_irq_o    <= 1'b0;
     end else begin
       open_q        <= open;
@@ -251,7 +256,8 @@ module msix
             walk_q   <= '0;
           end
         end
-        StReg:     state_q <= StRegDone;
+        StReg:     state_q <= reg_in_pba ? StPba : StRegDone;
+        StPba:     if (gather_q == '1) state_q <= StRegDone;
         StRegDone: state_q <= StIdle;
         StCtrl: begin
           state_q <= go ? StLow : StIdle;
@@ -270,14 +276,14 @@ module msix
       endcase
 
       if (state_q == StReg) begin
-        reg_rsp_o.ack   <= 1'b1;
-        reg_rsp_o.rdata <= reg_in_table ? tab_rdata : reg_in_pba ? pba_rdata : '0;
+        reg_rsp_o.ack <= !reg_in_pba;
         if (reg_req_i.write && reg_in_table && reg_word[1:0] == 2'd3) rescan_q <= 1'b1;
       end
       if (state_q == StReg && reg_req_i.write && reg_in_table && reg_req_i.be[0] &&
           reg_word[1:0] == 2'd3 && reg_word[VecW+1:2] == msg_vec_q) begin
         recall_q <= reg_req_i.wdata[0];
       end
+      if (state_q == StPba && gather_q == '1) reg_rsp_o.ack <= 1'b1;
       if (state_q == StEmit) begin
         msg_valid_q <= 1'b1;
         msg_vec_q   <= vec_q;
@@ -299,6 +305,12 @@ module msix
   end
 
   always_ff @(posedge clk_i) begin
+    if (state_q == StReg) gather_q <= '0;
+    else if (state_q == StPba) gather_q <= gather_q + 5'd1;
+    if (state_q == StReg) reg_rsp_o.rdata <= reg_in_table ? tab_rdata : '0;
+    else if (state_q == StPba) begin
+      reg_rsp_o.rdata <= {pba_rdata && exists(gather_vec), reg_rsp_o.rdata[31:1]};
+    end
     if (state_q == StLow) low_q <= tab_rdata[31:2];
     if (state_q == StHigh) high_q <= tab_rdata;
     if (state_q == StData) data_q <= tab_rdata;

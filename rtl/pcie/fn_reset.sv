@@ -46,23 +46,38 @@ module fn_reset
   st_e             st_q;
   logic            want_reset_q;
   qid_t            queue_q;
-  // Queue resets asked for, one bit a queue, found by a search that goes round.
-  logic [NumQueues-1:0] asked_q;
   logic [3:0]      quiet_q;
   logic [QidW+1:0] at_q;
   wire all = (at_q == (QidW+2)'(4 * NumQueues - 1));
+
+  // Queue resets asked for, one bit a queue in RAM, found by a search that goes round. What is
+  // asked for goes before what is done. Two rounds after the last question nothing is left.
+  logic       asked, asked_we, asked_done;
+  logic [1:0] rounds_q;
+  qid_t       asked_q;
+  assign asked_done = (st_q == StClearQueue) && (at_q[1:0] == 2'd3) && !queue_reset_i;
+  assign asked_we   = queue_reset_i || asked_done || fn_rst_o;
+  assign asked_q    = queue_reset_i ? queue_reset_q_i : clear_o.q;
+  prim_lutram #(.Width(1), .Depth(NumQueues), .ZeroInit(1'b1)) u_search (
+    .clk_i, .we_i(asked_we), .waddr_i(asked_q[QW-1:0]), .wdata_i(queue_reset_i),
+    .raddr_i(queue_q[QW-1:0]), .rdata_o(asked)
+  );
+  prim_lutram #(.Width(1), .Depth(NumQueues), .ZeroInit(1'b1)) u_busy (
+    .clk_i, .we_i(asked_we), .waddr_i(asked_q[QW-1:0]), .wdata_i(queue_reset_i),
+    .raddr_i(select_q_i[QW-1:0]), .rdata_o(queue_busy_o)
+  );
+  wire last = (queue_q == qid_t'(NumQueues - 1));
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q         <= StPowerUp;
       want_reset_q <= 1'b0;
-      asked_q      <= '0;
+      rounds_q     <= '0;
       queue_q      <= '0;
       quiet_q      <= '0;
       at_q         <= '0;
     end else begin
       if (reset_i || flr_i || d3_exit_i) want_reset_q <= 1'b1;
-      if (queue_reset_i) asked_q[queue_reset_q_i[QW-1:0]] <= 1'b1;
       unique case (st_q)
         StPowerUp, StClear: begin
           at_q <= at_q + 1'b1;
@@ -70,14 +85,16 @@ module fn_reset
             st_q         <= StRun;
             at_q         <= '0;
             want_reset_q <= reset_i || flr_i || d3_exit_i;
-            asked_q      <= '0;
           end
         end
         StRun: begin
           quiet_q <= '0;
           if (want_reset_q) st_q <= StHalt;
-          else if (asked_q[queue_q[QW-1:0]]) st_q <= StPause;
-          else queue_q <= (queue_q == qid_t'(NumQueues - 1)) ? '0 : queue_q + 1'b1;
+          else if (asked) st_q <= StPause;
+          else begin
+            queue_q <= last ? '0 : queue_q + 1'b1;
+            if (last) rounds_q <= rounds_q >> 1;
+          end
         end
         StHalt: begin
           quiet_q <= dma_idle_i ? quiet_q + 4'd1 : '0;
@@ -91,15 +108,15 @@ module fn_reset
           end else if (drained_i && quiet_q == Settle) st_q <= StClearQueue;
         end
         StClearQueue: begin
-          at_q <= at_q + 1'b1;
-          if (at_q[1:0] == 2'd3) begin
-            st_q         <= StRun;
-            at_q         <= '0;
-            asked_q[queue_q[QW-1:0]] <= 1'b0;
+          if (at_q[1:0] != 2'd3) at_q <= at_q + 1'b1;
+          if (asked_done) begin
+            st_q <= StRun;
+            at_q <= '0;
           end
         end
         default: st_q <= StRun;
       endcase
+      if (queue_reset_i) rounds_q <= '1;
     end
   end
 
@@ -107,12 +124,11 @@ module fn_reset
   assign pause_o      = (st_q == StPause) || (st_q == StClearQueue);
   assign fn_rst_o     = (st_q == StClear) || (st_q == StPowerUp);
   assign busy_o       = want_reset_q || fn_rst_o || (st_q == StHalt);
-  assign queue_busy_o = asked_q[select_q_i[QW-1:0]];
   assign clear_o      = '{valid: fn_rst_o || (st_q == StClearQueue),
                           q: (st_q == StClearQueue) ? queue_q : at_q[QidW+1:2]};
   assign clear_area_o = at_q[1:0];
-  assign idle_o       = (st_q == StRun) && !want_reset_q && (asked_q == '0);
+  assign idle_o       = (st_q == StRun) && !want_reset_q && (rounds_q == '0);
 
   logic unused;
-  assign unused = ^{select_q_i, queue_reset_q_i};
+  assign unused = ^{select_q_i, asked_q};
 endmodule
