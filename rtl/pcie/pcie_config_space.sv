@@ -4,7 +4,7 @@
 // management (D0, D3hot), MSI-X, PCI Express endpoint with function level reset, the five virtio
 // structures, and a DVSEC that names our own register window.
 //
-// One access at a time: `wr_i` writes in that cycle, read data is combinational from `addr_i`.
+// One access at a time: `wr_i` writes in that cycle, read data is that of `addr_i` a cycle before.
 // Function level reset, and leaving D3hot (No_Soft_Reset is 0), put every register back but the
 // payload size, the link control and the captured bus number; the data path is reset by whoever
 // takes `flr_o` and `d3_exit_o`.
@@ -188,11 +188,10 @@ module pcie_config_space
       default: rd_ext = '0;
     endcase
 
-    unique case (addr_i[11:8])
-      4'h0:    rdata_o = rd_std;
-      4'h1:    rdata_o = rd_ext;
-      default: rdata_o = '0;
-    endcase
+  end
+  always_ff @(posedge clk_i) begin
+    if (addr_i[11:9] != '0) rdata_o <= '0;
+    else rdata_o <= addr_i[8] ? rd_ext : rd_std;
   end
 
   // ---------------------------------------------------------------- the PCI-config window

@@ -77,9 +77,16 @@ module pcie_target
     if (!full_q) begin
       sop_q  <= rq_sop_i;
       eop_q  <= rq_eop_i;
-      data_q <= rq_data_i[63:0];
       if (rq_sop_i) hdr_q <= rq_hdr_i;
     end
+  end
+
+  // The DW that is written next, and how it is brought to its lanes.
+  logic second_dw, shift_up;
+  always_ff @(posedge clk_i) begin
+    if (!full_q)        data_q       <= rq_data_i[63:0];
+    else if (second_dw) data_q[31:0] <= data_q[63:32];
+    else if (shift_up)  data_q[31:0] <= {data_q[23:0], 8'h00};
   end
 
   tlp_dw0_t    dw0;
@@ -132,7 +139,7 @@ module pcie_target
   end
 
   // ---------------------------------------------------------------- control
-  typedef enum logic [2:0] {StIdle, StGo, StReg, StNext, StCpl, StSend} state_e;
+  typedef enum logic [2:0] {StIdle, StGo, StAlign, StReg, StNext, StCpl, StSend} state_e;
   state_e state_q;
   act_e   act_q;
   logic   win_q;        // a register access through the PCI-config window
@@ -142,12 +149,16 @@ module pcie_target
   wire [15:0] reg_addr = win_q ? win_addr_i : {mem_addr[15:2] + {13'b0, second_q}, 2'b00};
   wire [3:0]  reg_be   = win_q ? win_be_i : second_q ? last_be : first_be;
 
-  // The window's data register is aligned to its own first byte, the register bus to the DW.
-  logic [31:0] win_wdata, win_rdata;
-  logic [1:0]  win_shift;
+  // The window's data register is aligned to its own first byte, the register bus to the DW: a byte
+  // a cycle, before a write and after a read.
+  logic [1:0]  align_q, win_shift;
+  logic        got_q;     // `rsp_q` is new
+  logic [31:0] rsp_q;
   assign win_shift = win_be_i[0] ? 2'd0 : win_be_i[1] ? 2'd1 : win_be_i[2] ? 2'd2 : 2'd3;
-  assign win_wdata = data_q[31:0] << {win_shift, 3'b000};
-  assign win_rdata = reg_rsp_i.rdata >> {win_shift, 3'b000};
+  wire   aligned   = (align_q == '0) && !got_q;
+  wire   shift     = (state_q == StAlign) && (align_q != '0) && !got_q;
+  assign shift_up  = shift && has_data;
+  assign second_dw = (state_q == StNext);
 
   // An access without byte enables reaches no register.
   wire no_access = (reg_be == '0);
@@ -158,7 +169,7 @@ module pcie_target
   assign reg_req_o.write = has_data;
   assign reg_req_o.addr  = reg_addr;
   assign reg_req_o.be    = reg_be;
-  assign reg_req_o.wdata = win_q ? win_wdata : second_q ? data_q[63:32] : data_q[31:0];
+  assign reg_req_o.wdata = data_q[31:0];
 
   assign cfg_addr_o  = {hdr_q[75:72], hdr_q[71:66]};
   assign cfg_be_o    = first_be;
@@ -202,7 +213,7 @@ module pcie_target
                 state_q <= StCpl;
               end else begin
                 win_q   <= 1'b1;
-                state_q <= StReg;
+                state_q <= has_data ? StAlign : StReg;
               end
             end
             // A posted write must be taken whatever the card is waiting for: during a reset
@@ -212,11 +223,13 @@ module pcie_target
             default: state_q <= StIdle;
           endcase
         end
+        StAlign: if (aligned) state_q <= has_data ? StReg : StCpl;
         StReg: begin
           if (reg_done) begin
-            if (more)        state_q <= StNext;
-            else if (is_mwr) state_q <= StIdle;
-            else             state_q <= StCpl;
+            if (more)                    state_q <= StNext;
+            else if (is_mwr)             state_q <= StIdle;
+            else if (win_q && !has_data) state_q <= StAlign;
+            else                         state_q <= StCpl;
           end
         end
         StNext: begin
@@ -231,13 +244,15 @@ module pcie_target
   end
 
   always_ff @(posedge clk_i) begin
+    got_q <= reg_done && !no_access;
+    rsp_q <= reg_rsp_i.rdata;
+    if (state_q == StGo) align_q <= win_shift;
+    else if (shift) align_q <= align_q - 2'd1;
     if (state_q == StIdle) rdata_q <= '0;
     if (state_q == StGo && act_q == ActCfg && !win_hit_i) rdata_q[31:0] <= cfg_rdata_i;
-    if (reg_done && !no_access) begin
-      if (win_q)         rdata_q[31:0]  <= win_rdata;
-      else if (second_q) rdata_q[63:32] <= reg_rsp_i.rdata;
-      else               rdata_q[31:0]  <= reg_rsp_i.rdata;
-    end
+    if (got_q && second_q) rdata_q[63:32] <= rsp_q;
+    if (got_q && !second_q) rdata_q[31:0] <= rsp_q;
+    if (shift && !has_data) rdata_q[31:0] <= {8'h00, rdata_q[31:8]};
   end
 
   // Every configuration write tells the function its number.
