@@ -89,6 +89,8 @@ module regs_window
     StSnap,   // words of the queue, then the time base
     StCard    // all of the card's counters pass by
   } st_e;
+  // What is written, which is known in the cycle before.
+  typedef enum logic [1:0] {WrSum, WrTimeLo, WrTimeHi, WrCard} write_e;
   // Words of a queue, as from SNAP_PACKETS_LO on.
   localparam logic [2:0] WdPackets = 3'd0, WdBytes = 3'd2, WdStamp = 3'd4, WdDrops = 3'd6,
                          WdIrqs = 3'd7;
@@ -99,6 +101,7 @@ module regs_window
   } short_t;
 
   st_e         st_q;
+  write_e      write_q;
   queue_t      q_q, pick_q;
   logic [2:0]  word_q, pick_word;
   logic        last_tx_q;              // receive and transmit take turns
@@ -217,6 +220,10 @@ module regs_window
     if (st_q == StSnap || st_q == StCard) step_q <= (step_q == 4'd10 && st_q == StSnap) ? '0 :
                                                      step_q + 4'd1;
     else step_q <= '0;
+    if (st_q == StFrame || (st_q == StSnap && step_q == 4'd9)) write_q <= WrTimeHi;
+    else if ((st_q == StSnap && step_q == 4'd10) || st_q == StCard) write_q <= WrCard;
+    else if ((st_q == StSnap && step_q == 4'd8) || (ev_now && !dropped)) write_q <= WrTimeLo;
+    else write_q <= WrSum;
     sel_packets_q <= (st_q == StSnap) && (step_q == 4'd0) && !void_q;
     sel_bytes_q   <= (st_q == StSnap) && (step_q == 4'd2) && !void_q;
   end
@@ -275,7 +282,6 @@ module regs_window
   logic [31:0]      ram_rd, sum, wdata;
   logic [17:0]      addend;
   wire              snap_time = (step_q > 4'd8);
-  wire              time_hi   = idle || step_q[1];
 
   always_comb begin
     if (st_q == StSnap) raddr = void_q ? window({RowZero, step_q[2:0]})
@@ -290,28 +296,25 @@ module regs_window
 
     we    = 1'b0;
     waddr = {1'b1, RowW'(q_q), word_q[2:1], word_q[0] || stamp_hi_q};
-    wdata = sum;
     unique case (st_q)
-      StIdle: begin
-        we    = stamp_hi_q;
-        wdata = time_q[63:32];
-      end
-      StAdd: we = 1'b1;
-      StFrame: begin
-        we    = 1'b1;
-        wdata = time_q[31:0];
-      end
+      StIdle: we = stamp_hi_q;
+      StAdd, StFrame: we = 1'b1;
       StSnap: begin
         we    = (step_q != '0);
         waddr = window({snap_time ? RowTime : RowQueue, word_q});
-        if (snap_time) wdata = time_hi ? time_q[63:32] : time_q[31:0];
       end
       StCard: begin
         we    = 1'b1;
         waddr = window({FwRxShortOffset[7:6], scan_q});
-        wdata = card_new;
       end
       default: ;
+    endcase
+
+    unique case (write_q)
+      WrTimeLo: wdata = time_q[31:0];
+      WrTimeHi: wdata = time_q[63:32];
+      WrCard:   wdata = card_new;
+      default:  wdata = sum;
     endcase
   end
   assign {carry, sum, unused_sum} = {1'b0, ram_rd, 1'b1} +

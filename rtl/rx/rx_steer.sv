@@ -61,23 +61,34 @@ module rx_steer
   `undef FERRONIC_BYTE
   `undef FERRONIC_IN_BEAT
 
-  // Which 16-bit halves of this beat are folded in. Half `h` of the frame is bytes 2h and 2h+1.
-  logic [Halves-1:0] take;
-  always_comb begin
-    take = '0;
+  // Which 16-bit halves of a beat are folded in. Half `h` of the frame is bytes 2h and 2h+1.
+  function automatic logic [Halves-1:0] taken(logic [3:0] at, logic v4, logic with_ports);
+    logic [Halves-1:0] halves;
+    halves = '0;
     for (int unsigned h = 11; h <= LastByte / 2; h++) begin
-      if (beat == 4'(h / Halves)) begin
-        if (is_v4) begin
-          take[h % Halves] = (h >= 13 && h <= 16) || (h >= 17 && h <= 18 && ports);
-        end else begin
-          take[h % Halves] = (h <= 26) || ports;
-        end
+      if (at == 4'(h / Halves)) begin
+        if (v4) halves[h % Halves] = (h >= 13 && h <= 16) || (h >= 17 && h <= 18 && with_ports);
+        else halves[h % Halves] = (h <= 26) || with_ports;
       end
     end
+    return halves;
+  endfunction
+
+  // Where nothing is folded in by what the same beat tells, that is known in the beat before.
+  localparam bit Early = (13 / Lanes != 22 / Lanes) && (23 / Lanes != 34 / Lanes);
+  logic [Halves-1:0] take;
+  if (Early) begin : g_early
+    logic [Halves-1:0] take_q;
+    always_ff @(posedge clk_i) begin
+      if (beat_valid_i) take_q <= taken(beat + 4'd1, is_v4, ports);
+    end
+    assign take = take_q;
+  end else begin : g_now
+    assign take = taken(beat, is_v4, ports);
   end
 
   always_comb begin
-    acc = beat_first_i ? 16'h0 : acc_q;
+    acc = (beat_first_i && !Early) ? 16'h0 : acc_q;
     for (int unsigned h = 0; h < Halves; h++) begin
       acc ^= {16{take[h]}} & {beat_data_i[16*h +: 8], beat_data_i[16*h+8 +: 8]};
     end
@@ -87,7 +98,7 @@ module rx_steer
     if (beat_valid_i) begin
       if (beat != 4'd15) beat_q <= beat + 4'd1;
       else beat_q <= beat;
-      acc_q   <= acc;
+      acc_q   <= (beat_first_i && Early) ? 16'h0 : acc;
       is_v4_q <= is_v4;
       is_v6_q <= is_v6;
       ihl5_q  <= ihl5;
