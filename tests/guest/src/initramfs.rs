@@ -29,6 +29,7 @@ pub fn build(kit: &Kit, programs: &Programs, extras: &[Extra]) -> Result<Vec<u8>
     }
     archive.file("init", &read(&programs.agent)?);
     archive.file("bin/ferronic", &read(&programs.ferronic)?);
+    archive.file("bin/hostile", &read(&programs.hostile)?);
     if let Some(busybox) = &kit.busybox {
         archive.file("bin/busybox", &read(busybox)?);
         archive.link("bin/sh", "busybox");

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use ferronic_guest_agent::{Hello, Request};
+use rustix::process::Signal;
 
 use crate::GuestError;
 use crate::card::{Card, Counters};
@@ -162,6 +163,12 @@ impl Machine {
             return Err(ended(&error, &self.log, &self.console));
         }
         self.card.stop()
+    }
+
+    /// Kills QEMU, and leaves the card to others.
+    pub fn kill(self) -> Result<Card, GuestError> {
+        self.qemu.signal(Signal::KILL)?;
+        Ok(self.card)
     }
 
     /// The failure with what the machine said last.

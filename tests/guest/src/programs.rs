@@ -1,5 +1,5 @@
-//! What runs in the guest: the agent and our own command, linked statically, since the guest has no
-//! libraries.
+//! What runs in the guest: the agent, our own command and a hostile driver, linked statically, since
+//! the guest has no libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +10,7 @@ use crate::program::run;
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const AGENT: &str = "ferronic-guest-agent";
 const COMMAND: &str = "ferronic";
+const HOSTILE: &str = "hostile";
 
 /// Paths of programs for the guest.
 #[derive(Clone, Debug)]
@@ -18,10 +19,12 @@ pub struct Programs {
     pub agent: PathBuf,
     /// `ferronic`.
     pub ferronic: PathBuf,
+    /// A driver that does what none should.
+    pub hostile: PathBuf,
 }
 
 impl Programs {
-    /// Builds both, in a target directory of their own: with other flags they would throw away what
+    /// Builds them, in a target directory of their own: with other flags they would throw away what
     /// the tests were built from.
     pub fn build(root: &Path) -> Result<Self, GuestError> {
         let target = target_directory(root).join("guest");
@@ -49,6 +52,7 @@ impl Programs {
         Ok(Self {
             agent: dir.join(AGENT),
             ferronic: dir.join(COMMAND),
+            hostile: dir.join(HOSTILE),
         })
     }
 }

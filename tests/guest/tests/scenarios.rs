@@ -33,3 +33,8 @@ fn required() -> bool {
 fn stock_linux_driver_works_behind_an_iommu() {
     passes(Scenario::Linux);
 }
+
+#[test]
+fn memory_taken_from_under_the_card_is_an_error_and_the_simulator_lives() {
+    passes(Scenario::Hostile);
+}

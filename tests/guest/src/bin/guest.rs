@@ -73,7 +73,9 @@ fn run(cli: &Cli) -> Result<(), GuestError> {
         command: "guest".to_owned(),
         figures: bench.figures,
     };
-    println!("{}", report.table(&["driver", "direction", "mtu"]));
+    if !report.figures.is_empty() {
+        println!("{}", report.table(&["driver", "direction", "mtu"]));
+    }
     if let Some(path) = &cli.json {
         report.write(path).map_err(GuestError::file(path))?;
     }

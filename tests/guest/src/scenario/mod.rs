@@ -1,5 +1,6 @@
 //! What is done with a guest. Each scenario boots machines of its own and leaves nothing behind.
 
+mod hostile;
 mod linux;
 mod tools;
 
@@ -16,16 +17,19 @@ use crate::{Extra, GuestError, Iommu, Kit, Machine, Plan, Programs, initramfs};
 pub enum Scenario {
     /// The kernel's own virtio_net
     Linux,
+    /// Memory taken away from under the card, and a machine that is killed
+    Hostile,
 }
 
 impl Scenario {
     /// All of them, in the order of running.
-    pub const ALL: [Self; 1] = [Self::Linux];
+    pub const ALL: [Self; 2] = [Self::Linux, Self::Hostile];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linux => "linux",
+            Self::Hostile => "hostile",
         }
     }
 
@@ -38,6 +42,7 @@ impl Scenario {
         println!("guest {}", self.name());
         match self {
             Self::Linux => linux::run(bench),
+            Self::Hostile => hostile::run(bench),
         }?;
         println!(
             "guest {}: passed in {:.1} s",
@@ -93,9 +98,7 @@ impl Bench {
         let dir = self.dir.join(format!("{}-{}", setup.name, self.boots));
         fs::create_dir_all(&dir).map_err(GuestError::file(&dir))?;
         let initramfs = initramfs::build(&self.kit, &self.programs, &setup.extras)?;
-        let mut card: Vec<String> = ["--once", "--wire", &setup.wire]
-            .map(str::to_owned)
-            .to_vec();
+        let mut card: Vec<String> = ["--wire", &setup.wire].map(str::to_owned).to_vec();
         card.extend(setup.card.iter().map(|argument| (*argument).to_owned()));
         if self.trace {
             let mut options = vec![("--pcap", "wire.pcap"), ("--messages", "vfio-user.log")];

@@ -48,6 +48,22 @@ pub fn load_virtio_net(guest: &mut Guest) -> Result<(), GuestError> {
     })
 }
 
+/// Loads vfio-pci.
+pub fn load_vfio_pci(guest: &mut Guest) -> Result<(), GuestError> {
+    guest.order(Request::Modules {
+        names: [
+            "irqbypass",
+            "vfio",
+            "vfio_iommu_type1",
+            "vfio-pci-core",
+            "vfio-pci",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        parameters: String::new(),
+    })
+}
+
 /// Asks again and again until there is something.
 pub fn until<T>(
     what: &str,
