@@ -102,8 +102,8 @@ impl Sysfs {
         force: bool,
     ) -> Result<Unbound, SysfsError> {
         let card = self.card(address)?;
-        let own_choice = card.driver_override.is_none() && card.driver.is_some();
-        if restore && own_choice {
+        let own_choice = card.driver.as_deref().is_some_and(|d| d != VFIO_PCI);
+        if restore && own_choice && card.driver_override.is_none() {
             return Ok(Unbound {
                 before: card.driver.clone(),
                 after: card.driver,
