@@ -35,6 +35,11 @@ fn stock_linux_driver_works_behind_an_iommu() {
 }
 
 #[test]
+fn own_driver_works_over_kernel_vfio() {
+    passes(Scenario::Vfio);
+}
+
+#[test]
 fn memory_taken_from_under_the_card_is_an_error_and_the_simulator_lives() {
     passes(Scenario::Hostile);
 }

@@ -1,8 +1,10 @@
 //! What is done with a guest. Each scenario boots machines of its own and leaves nothing behind.
 
+mod frames;
 mod hostile;
 mod linux;
 mod tools;
+mod vfio;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,18 +19,21 @@ use crate::{Extra, GuestError, Iommu, Kit, Machine, Plan, Programs, initramfs};
 pub enum Scenario {
     /// The kernel's own virtio_net
     Linux,
+    /// Our own driver over the kernel's VFIO
+    Vfio,
     /// Memory taken away from under the card, and a machine that is killed
     Hostile,
 }
 
 impl Scenario {
     /// All of them, in the order of running.
-    pub const ALL: [Self; 2] = [Self::Linux, Self::Hostile];
+    pub const ALL: [Self; 3] = [Self::Linux, Self::Vfio, Self::Hostile];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linux => "linux",
+            Self::Vfio => "vfio",
             Self::Hostile => "hostile",
         }
     }
@@ -42,6 +47,7 @@ impl Scenario {
         println!("guest {}", self.name());
         match self {
             Self::Linux => linux::run(bench),
+            Self::Vfio => vfio::run(bench),
             Self::Hostile => hostile::run(bench),
         }?;
         println!(
