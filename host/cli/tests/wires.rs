@@ -47,7 +47,7 @@ fn ping_is_answered_over_a_stream() {
     // A peer with its own end of the stream, in no simulation.
     let peer = std::thread::spawn(move || {
         let mut stream = StreamWire::connected(stream).expect("stream");
-        let mut peer = PeerWire::new(None, Default::default());
+        let mut peer = PeerWire::new(None, Default::default()).expect("a peer");
         let mut requests = 0;
         while !ended.load(Ordering::Relaxed) {
             stream.poll().expect("stream");
