@@ -138,6 +138,19 @@ fn bind_that_the_kernel_refuses_gives_the_card_back() {
 }
 
 #[test]
+fn restore_without_a_driver_to_restore_to_says_so() {
+    let (fake, sysfs) = with_card(Some("vfio-pci"));
+    fake.file(&format!("sys/devices/{CARD}/driver_override"), "vfio-pci\n");
+    let _kernel = fake.kernel("virtio-pci", &["virtio-pci"]);
+    let error = sysfs.unbind(address(CARD), true, false).unwrap_err();
+    assert!(error.to_string().contains("modprobe virtio_pci"), "{error}");
+    assert_eq!(
+        (fake.driver_of(CARD), fake.override_of(CARD)),
+        (None, String::new())
+    );
+}
+
+#[test]
 fn refusals_name_cause_and_remedy_and_change_nothing() {
     let (fake, sysfs) = with_card(Some("virtio-pci"));
     fake.interface(CARD, "eth1", true);

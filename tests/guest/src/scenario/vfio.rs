@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::frames::{self, Frame};
 use super::tools::{
-    GUEST, PEER, card, interface_up, kernel_is_content, load_virtio_net, ping, until,
+    GUEST, PEER, card, interface_up, kernel_is_content, load_vfio_pci, load_virtio_net, ping, until,
 };
 use super::{Bench, Setup};
 use crate::{Counters, Extra, Guest, GuestError, Iommu, Machine, PATIENCE, ensure};
@@ -76,17 +76,7 @@ struct Ours<'a> {
 impl<'a> Ours<'a> {
     /// Loads VFIO; the card stays with its driver.
     fn new(machine: &'a mut Machine) -> Result<Self, GuestError> {
-        let names = [
-            "irqbypass",
-            "vfio",
-            "vfio_iommu_type1",
-            "vfio-pci-core",
-            "vfio-pci",
-        ];
-        machine.guest.order(Request::Modules {
-            names: names.map(str::to_owned).to_vec(),
-            parameters: String::new(),
-        })?;
+        load_vfio_pci(&mut machine.guest)?;
         let address = card(&mut machine.guest)?.address;
         Ok(Self { machine, address })
     }

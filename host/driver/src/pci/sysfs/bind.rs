@@ -190,15 +190,14 @@ impl Sysfs {
                 return Ok(());
             }
             if start.elapsed() > PATIENCE {
-                return match driver {
-                    // A kernel without a driver for the card is no fault of the command.
-                    None => Ok(()),
-                    Some(wanted) => Err(SysfsError::NotBound {
+                return Err(match driver {
+                    None => SysfsError::NotRestored { address },
+                    Some(wanted) => SysfsError::NotBound {
                         address,
                         wanted: wanted.to_owned(),
                         found,
-                    }),
-                };
+                    },
+                });
             }
             thread::sleep(Duration::from_millis(5));
         }

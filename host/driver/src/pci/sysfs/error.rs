@@ -81,6 +81,15 @@ pub enum SysfsError {
         /// The driver that it has.
         found: Option<String>,
     },
+    /// No driver of the kernel's takes the function back.
+    #[error(
+        "{address} is without a driver: the kernel has none for it; load one (`modprobe \
+         virtio_pci`), which then takes it by itself"
+    )]
+    NotRestored {
+        /// The address.
+        address: PciAddress,
+    },
     /// The driver keeps the function.
     #[error("`{driver}` does not let go of {address}; the kernel's log may say why (`dmesg`)")]
     NotFreed {
