@@ -17,13 +17,24 @@ pub struct Extra {
     /// Where, without a slash before it.
     pub path: String,
     /// What.
-    pub data: Vec<u8>,
+    pub content: Content,
+}
+
+/// What an [`Extra`] is.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A file.
+    Data(Vec<u8>),
+    /// A symbolic link to this path.
+    Link(String),
 }
 
 /// Makes the archive.
 pub fn build(kit: &Kit, programs: &Programs, extras: &[Extra]) -> Result<Vec<u8>, GuestError> {
     let read = |path: &Path| fs::read(path).map_err(GuestError::file(path));
     let mut archive = Archive::default();
+    // The root itself: by itself it is open to everybody, which DPDK refuses.
+    archive.directory(".");
     for path in DIRECTORIES {
         archive.directory(path);
     }
@@ -49,7 +60,10 @@ pub fn build(kit: &Kit, programs: &Programs, extras: &[Extra]) -> Result<Vec<u8>
                 made.push(dir);
             }
         }
-        archive.file(&extra.path, &extra.data);
+        match &extra.content {
+            Content::Data(data) => archive.file(&extra.path, data),
+            Content::Link(target) => archive.link(&extra.path, target),
+        }
     }
     Ok(archive.finish())
 }

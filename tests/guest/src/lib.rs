@@ -14,6 +14,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
+mod capture;
 mod card;
 mod child;
 mod cpio;
@@ -29,7 +30,7 @@ pub mod scenario;
 pub use card::{Card, Counters};
 pub use error::GuestError;
 pub use guest::{Guest, PATIENCE, Pending};
-pub use initramfs::Extra;
+pub use initramfs::{Content, Extra};
 pub use kit::{Kit, Qemu};
 pub use machine::{Iommu, Machine, Plan};
 pub use programs::Programs;

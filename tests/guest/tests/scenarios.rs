@@ -43,3 +43,8 @@ fn own_driver_works_over_kernel_vfio() {
 fn memory_taken_from_under_the_card_is_an_error_and_the_simulator_lives() {
     passes(Scenario::Hostile);
 }
+
+#[test]
+fn testpmd_receives_sends_and_swaps_and_its_counters_agree_with_the_wire() {
+    passes(Scenario::Dpdk);
+}

@@ -164,6 +164,13 @@ pub enum Request {
         /// Program and arguments.
         argv: Vec<String>,
     },
+    /// Writes to the standard input of a program that was started; gives nothing.
+    Say {
+        /// Its process id.
+        pid: u32,
+        /// What is written.
+        text: String,
+    },
     /// Sends a signal to a program that was started; gives nothing.
     Signal {
         /// Its process id.

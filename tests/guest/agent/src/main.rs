@@ -191,6 +191,10 @@ fn handle(request: Request, processes: &Processes) -> Result<Value, Failure> {
             Ok(serde_json::to_value(processes.run(&argv, timeout_ms)?)?)
         }
         Request::Spawn { argv } => Ok(processes.spawn(&argv)?.into()),
+        Request::Say { pid, text } => {
+            processes.say(pid, &text)?;
+            nothing
+        }
         Request::Signal { pid, signal } => {
             processes.signal(pid, signal)?;
             nothing

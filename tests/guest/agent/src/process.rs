@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ impl Processes {
 
     /// Starts a program.
     pub fn spawn(&self, argv: &[String]) -> Result<u32, Failure> {
-        let running = start(argv)?;
+        let running = start(argv, Stdio::piped())?;
         let pid = running.child.id();
         self.lock().insert(pid, running);
         Ok(pid)
@@ -40,7 +40,19 @@ impl Processes {
 
     /// Runs a program to its end.
     pub fn run(&self, argv: &[String], timeout_ms: u64) -> Result<Exit, Failure> {
-        finish(start(argv)?, timeout_ms)
+        finish(start(argv, Stdio::null())?, timeout_ms)
+    }
+
+    /// Writes to the standard input of a program that was started.
+    pub fn say(&self, pid: u32, text: &str) -> Result<(), Failure> {
+        let mut all = self.lock();
+        let running = all.get_mut(&pid);
+        let running = running.ok_or_else(|| format!("no program {pid} was started"))?;
+        let stdin = running.child.stdin.as_mut();
+        stdin
+            .ok_or("the program has no standard input")?
+            .write_all(text.as_bytes())?;
+        Ok(())
     }
 
     /// Sends a signal to a program that was started.
@@ -63,7 +75,7 @@ impl Processes {
     }
 }
 
-fn start(argv: &[String]) -> Result<Running, Failure> {
+fn start(argv: &[String], stdin: Stdio) -> Result<Running, Failure> {
     let program = argv.first().ok_or("a program without a name")?;
     // Files rather than pipes: nobody has to read while the program runs.
     let (stdout, stderr) = (scratch()?, scratch()?);
@@ -72,7 +84,7 @@ fn start(argv: &[String]) -> Result<Running, Failure> {
         .env("PATH", "/bin")
         .env("HOME", "/tmp")
         .env("XDG_RUNTIME_DIR", "/tmp")
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(stdout.try_clone()?)
         .stderr(stderr.try_clone()?)
         .spawn()

@@ -93,17 +93,15 @@ impl Apt {
         })
     }
 
-    /// The first package that `package` depends on.
-    pub fn dependency(&self, package: &str) -> Result<String, GuestError> {
+    /// The packages that `package` depends on.
+    pub fn dependencies(&self, package: &str) -> Result<Vec<String>, GuestError> {
         let mut command = self.command("apt-cache");
         command.args(["depends", "--important", package]);
         let text = output(&mut command)?;
-        text.lines()
-            .find_map(|line| line.trim().strip_prefix("Depends: "))
-            .map(str::to_owned)
-            .ok_or_else(|| {
-                GuestError::program("apt-cache", format!("{package} depends on nothing"))
-            })
+        let names = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Depends: "));
+        Ok(names.map(str::to_owned).collect())
     }
 
     /// Fetches packages with everything they depend on.

@@ -5,6 +5,7 @@
 //! that was interrupted goes on where it was.
 
 mod apt;
+mod dpdk;
 mod kernel;
 mod qemu;
 
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use qemu::Qemu;
 
-use crate::GuestError;
+use crate::{Extra, GuestError};
 use apt::Apt;
 
 /// Raised when a kit of before does not do any more.
@@ -23,6 +24,8 @@ const VERSION: u32 = 1;
 const PROGRAMS: [&str; 3] = ["qemu-system-x86", "zstd", "xz-utils"];
 /// Of one package, which depends on that of a version.
 const KERNEL: &str = "linux-image-cloud-amd64";
+/// The unpacked packages.
+const TREE: &str = "root";
 /// For looking around in a guest.
 const EXTRAS: [&str; 1] = ["busybox-static"];
 
@@ -37,6 +40,7 @@ pub struct Kit {
     pub modules: PathBuf,
     /// A shell for the guest, if there is one.
     pub busybox: Option<PathBuf>,
+    dir: PathBuf,
 }
 
 impl Kit {
@@ -52,22 +56,27 @@ impl Kit {
         }
         let dir = root.join(".tools/guest");
         fs::create_dir_all(&dir).map_err(GuestError::file(&dir))?;
-        let _lock = lock(&dir.join("lock"))?;
-        let tree = dir.join("root");
+        let tree = dir.join(TREE);
         let kernel = dir.join("kernel");
-        let stamp = dir.join("stamp");
-        let wanted = format!("kit {VERSION}\n");
-        if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-            fetch(&dir, &tree, &kernel)?;
-            fs::write(&stamp, wanted).map_err(GuestError::file(&stamp))?;
-        }
+        once(&dir, "stamp", || fetch(&dir, &tree, &kernel))?;
         let busybox = tree.join("usr/bin/busybox");
         Ok(Self {
             qemu: Qemu::find(&tree)?,
             kernel: kernel.join(kernel::IMAGE),
             modules: kernel.join(kernel::MODULES),
             busybox: busybox.is_file().then_some(busybox),
+            dir,
         })
+    }
+
+    /// DPDK's testpmd for a guest; fetched when it is first asked for.
+    ///
+    /// # Errors
+    /// As [`Kit::get`].
+    pub fn dpdk(&self) -> Result<Vec<Extra>, GuestError> {
+        let tree = self.dir.join("dpdk");
+        once(&self.dir, "stamp-dpdk", || dpdk::fetch(&self.dir, &tree))?;
+        dpdk::files(&tree, &self.dir.join(TREE))
     }
 }
 
@@ -75,14 +84,33 @@ fn fetch(dir: &Path, tree: &Path, kernel: &Path) -> Result<(), GuestError> {
     let apt = Apt::new(dir)?;
     eprintln!("guest kit: package lists (10 MB) and packages (75 MB), once");
     apt.update()?;
-    let package = apt.dependency(KERNEL)?;
+    let package = apt.dependencies(KERNEL)?;
+    let package = package
+        .first()
+        .ok_or_else(|| GuestError::program("guest kit", format!("{KERNEL} depends on nothing")))?;
     let mut packages = apt.install_files(&PROGRAMS)?;
-    packages.extend(apt.download(&[&package])?);
+    packages.extend(apt.download(&[package])?);
     packages.extend(apt.download(&EXTRAS)?);
     eprintln!("guest kit: unpacking {} packages", packages.len());
     apt::unpack(&packages, tree)?;
     eprintln!("guest kit: kernel and modules");
     kernel::prepare(tree, kernel)
+}
+
+/// Does something that takes long, unless its stamp says that it was done.
+fn once(
+    dir: &Path,
+    stamp: &str,
+    work: impl FnOnce() -> Result<(), GuestError>,
+) -> Result<(), GuestError> {
+    let _lock = lock(&dir.join("lock"))?;
+    let stamp = dir.join(stamp);
+    let wanted = format!("kit {VERSION}\n");
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    work()?;
+    fs::write(&stamp, wanted).map_err(GuestError::file(&stamp))
 }
 
 /// Two tests started at once must not fetch into one another.

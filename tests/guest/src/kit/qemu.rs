@@ -10,7 +10,8 @@ use crate::program::{on_path, output};
 const PROGRAM: &str = "qemu-system-x86_64";
 const DEVICE: &str = "vfio-user-pci";
 const LOADER: &str = "usr/lib64/ld-linux-x86-64.so.2";
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+/// Where Debian has libraries.
+pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
 /// How QEMU is run.
 #[derive(Clone, Debug)]
@@ -79,9 +80,14 @@ fn loaded(tree: &Path, program: &str) -> Vec<OsString> {
     ]
 }
 
+/// The loader of the unpacked packages.
+pub fn loader(tree: &Path) -> Command {
+    Command::new(tree.join(LOADER))
+}
+
 /// A program of the unpacked packages.
 pub fn private(tree: &Path, program: &str) -> Command {
-    let mut command = Command::new(tree.join(LOADER));
+    let mut command = loader(tree);
     command.args(loaded(tree, program));
     command
 }

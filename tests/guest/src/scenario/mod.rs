@@ -1,5 +1,6 @@
 //! What is done with a guest. Each scenario boots machines of its own and leaves nothing behind.
 
+mod dpdk;
 mod frames;
 mod hostile;
 mod linux;
@@ -21,19 +22,22 @@ pub enum Scenario {
     Linux,
     /// Our own driver over the kernel's VFIO
     Vfio,
+    /// DPDK's testpmd over vfio-pci
+    Dpdk,
     /// Memory taken away from under the card, and a machine that is killed
     Hostile,
 }
 
 impl Scenario {
     /// All of them, in the order of running.
-    pub const ALL: [Self; 3] = [Self::Linux, Self::Vfio, Self::Hostile];
+    pub const ALL: [Self; 4] = [Self::Linux, Self::Vfio, Self::Dpdk, Self::Hostile];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linux => "linux",
             Self::Vfio => "vfio",
+            Self::Dpdk => "dpdk",
             Self::Hostile => "hostile",
         }
     }
@@ -48,6 +52,7 @@ impl Scenario {
         match self {
             Self::Linux => linux::run(bench),
             Self::Vfio => vfio::run(bench),
+            Self::Dpdk => dpdk::run(bench),
             Self::Hostile => hostile::run(bench),
         }?;
         println!(
@@ -140,6 +145,14 @@ impl Bench {
             }
         );
         Ok(machine)
+    }
+
+    fn kit(&self) -> &Kit {
+        &self.kit
+    }
+
+    fn dir(&self) -> &Path {
+        &self.dir
     }
 
     fn record(&mut self, figure: Figure) {

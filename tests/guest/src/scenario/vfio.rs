@@ -13,7 +13,7 @@ use super::tools::{
     GUEST, PEER, card, interface_up, kernel_is_content, load_vfio_pci, load_virtio_net, ping, until,
 };
 use super::{Bench, Setup};
-use crate::{Counters, Extra, Guest, GuestError, Iommu, Machine, PATIENCE, ensure};
+use crate::{Content, Counters, Extra, Guest, GuestError, Iommu, Machine, PATIENCE, ensure};
 
 /// Our command, in the guest.
 const FERRONIC: &str = "/bin/ferronic";
@@ -40,7 +40,7 @@ pub fn run(bench: &mut Bench) -> Result<(), GuestError> {
     let mut setup = Setup::new("vfio", Iommu::Strict);
     setup.extras.push(Extra {
         path: "etc/passwd".to_owned(),
-        data: b"user:x:1000:1000::/tmp:/bin/sh\n".to_vec(),
+        content: Content::Data(b"user:x:1000:1000::/tmp:/bin/sh\n".to_vec()),
     });
     let mut machine = bench.boot(&setup)?;
     let result = with_peer(bench, &mut machine);
