@@ -12,8 +12,8 @@
 // Frames leave by `frame_*` in the order of arrival; the slot stays until `release_*`, in the same
 // order. `patch_*` sets num_buffers of a frame that left and was not released.
 //
-// Invariants: words of the slots in use + `free_q` (a cycle late) = words of the RAM; a slot is
-// never written beyond the free words; at most `Frames` frames wait.
+// Invariants: slots in use lie between `tail_q` and `base_q`; no beat is stored within three words
+// of `tail_q`; at most `Frames` frames wait.
 `include "ferronic_assert.svh"
 module rx_fifo
   import ferronic_pkg::*;
@@ -80,15 +80,14 @@ module rx_fifo
   localparam int unsigned FirstWord = VirtioHdrBytes / Lanes;
   localparam int unsigned RecW = 14 + 16;
   localparam int unsigned RecAddrW = $clog2(Frames);
-  // Words that must be free beyond the beat count for a write to be safe: the beat's own words, and
-  // four for the age of `room_q` and `free_q`.
-  localparam int unsigned Margin = FirstWord + 6;
+  // Words that stay free, a power of two: the beat's own, and those of a header, for the age of
+  // `room_q`.
+  localparam int unsigned Margin = 8;
 
   typedef logic [AddrW-1:0] word_t;
-  typedef logic [AddrW:0]   count_t;
 
-  function automatic count_t slot_words(logic [13:0] len);
-    return count_t'((15'(len) + 15'(VirtioHdrBytes + Lanes - 1)) >> LaneW);
+  function automatic word_t slot_words(logic [13:0] len);
+    return word_t'((15'(len) + 15'(VirtioHdrBytes + Lanes - 1)) >> LaneW);
   endfunction
 
   // ---------------------------------------------------------------- wire
@@ -134,32 +133,32 @@ module rx_fifo
 
   state_e       state_q;
   word_t        base_q;    // first word of the slot
-  count_t       free_q;    // free words from `base_q` on
+  word_t        pos_q;     // where the next beat begins
+  word_t        tail_q;    // first word that was not released
   word_t        beat_q;    // beats of this frame that are stored
-  logic         room_q, fresh_q, rec_room_q;
+  logic         room_q, fresh_q, fresher_q, rec_room_q;
   logic [13:0]  max_q;
   logic         rel_valid_q;
-  count_t       rel_words_q;
+  word_t        rel_words_q;
   logic         rec_push_q;
   logic [13:0]  rec_len_q;
-  count_t       rec_words_q;
   logic [RecAddrW:0] rec_wptr_q, rec_rptr_q, rec_level; // records of whole frames
 
   wire          port_free = !patch_valid_i;
   wire          may_begin = room_q && rec_room_q;
-  wire          full_drop = !lossless_i && fresh_q && in_valid;
+  wire          full_drop = !lossless_i && fresher_q && in_valid;
 
   // Length with this beat. `beat_q` stops a beat after `max_q`, so 15 bits hold it.
   wire  [14:0]  len = (15'(beat_q) << LaneW) + 15'(in_bytes);
   wire          too_long = len > {1'b0, max_q};
-  wire          too_short = len < 15'(MinFrameBytes);
+  wire          too_short = (len[14:4] == '0) && (len[3:0] < 4'(MinFrameBytes));
   wire          store = (state_q == StData) && in_valid && room_q && port_free;
   wire          ends = store && (in_last || too_long);
   wire          good = store && in_last && !in_abort && !too_short && !too_long;
-  // Words of the slot: those before this beat, and what this beat fills from byte `Rot` on.
+  // Where the next beat begins, or the next slot: this beat fills words from byte `Rot` on.
   wire [BytesW:0] fill = (BytesW + 1)'(Rot + Lanes - 1) + (BytesW + 1)'(in_bytes);
-  wire count_t  words = count_t'(beat_q) + count_t'(FirstWord) + count_t'(fill[BytesW:LaneW]);
-  wire word_t   base_next = base_q + word_t'(words);
+  wire word_t   pos_next = pos_q + (in_last ? word_t'(fill[BytesW:LaneW]) : word_t'(1));
+  wire word_t   used = pos_q - tail_q;
 
   always_comb begin
     in_take = 1'b0;
@@ -176,25 +175,34 @@ module rx_fifo
     if (!rst_ni) begin
       state_q    <= StHdr0;
       base_q     <= '0;
-      free_q     <= count_t'(Words);
+      pos_q      <= '0;
+      tail_q     <= '0;
       beat_q     <= '0;
       fresh_q    <= 1'b0;
+      fresher_q  <= 1'b0;
       rec_push_q <= 1'b0;
     end else if (fn_rst_i) begin
       state_q    <= StHdr0;
       base_q     <= '0;
-      free_q     <= count_t'(Words);
+      pos_q      <= '0;
+      tail_q     <= '0;
       beat_q     <= '0;
       fresh_q    <= 1'b0;
+      fresher_q  <= 1'b0;
       rec_push_q <= 1'b0;
     end else begin
       rec_push_q <= good;
+      // Two cycles after the end of a frame `room_q` is of what came after it.
       fresh_q    <= 1'b1;
-      free_q     <= free_q + (rel_valid_q ? rel_words_q : '0) - (rec_push_q ? rec_words_q : '0);
-      if (good) base_q <= base_next;
+      fresher_q  <= fresh_q;
+      if (rel_valid_q) tail_q <= tail_q + rel_words_q;
+      if (good) base_q <= pos_next;
+      if (state_q != StData) pos_q <= base_q + word_t'(FirstWord);
+      else if (store) pos_q <= pos_next;
       if (ends) begin
-        beat_q  <= '0;
-        fresh_q <= 1'b0;
+        beat_q    <= '0;
+        fresh_q   <= 1'b0;
+        fresher_q <= 1'b0;
       end else if (store) begin
         beat_q <= beat_q + 1'b1;
       end
@@ -211,9 +219,10 @@ module rx_fifo
           if (ends) begin
             state_q <= in_last ? StHdr0 : StSkip;
           end else if (!room_q && full_drop) begin
-            state_q <= StSkip;
-            beat_q  <= '0;
-            fresh_q <= 1'b0;
+            state_q   <= StSkip;
+            beat_q    <= '0;
+            fresh_q   <= 1'b0;
+            fresher_q <= 1'b0;
           end
         end
         StSkip: if (in_valid && in_last) state_q <= StHdr0;
@@ -233,8 +242,8 @@ module rx_fifo
       drop_abort_o <= 1'b0;
       drop_full_o  <= 1'b0;
     end else begin
-      room_q       <= free_q >= count_t'(beat_q) + count_t'(Margin);
-      rec_room_q   <= rec_level < (RecAddrW + 1)'(Frames - 2);
+      room_q       <= !(&used[AddrW-1:$clog2(Margin)]);
+      rec_room_q   <= !rec_level[RecAddrW] && !(&rec_level[RecAddrW-1:1]);
       max_q        <= (max_frame_i > 16'(MaxFrameBytes)) ? 14'(MaxFrameBytes) : max_frame_i[13:0];
       rel_valid_q  <= release_valid_i && !fn_rst_i;
       drop_abort_o <= store && in_last && in_abort && !fn_rst_i;
@@ -248,7 +257,6 @@ module rx_fifo
   always_ff @(posedge clk_i) begin
     rel_words_q <= slot_words(release_len_i[13:0]);
     rec_len_q   <= len[13:0];
-    rec_words_q <= words;
   end
 
   // One write a cycle: a patch, a header or a beat.
@@ -283,12 +291,12 @@ module rx_fifo
         end
         StHdr1: begin
           ram_we_o    = Lanes'(4'hf);
-          ram_waddr_o = base_q + 1'b1;
+          ram_waddr_o = pos_q;
           ram_wdata_o = HdrData;
         end
         StData: begin
           ram_we_o    = {Lanes{store}};
-          ram_waddr_o = base_q + beat_q + word_t'(FirstWord);
+          ram_waddr_o = pos_q;
           ram_winc_o  = data_inc;
         end
         default: ;
@@ -342,7 +350,7 @@ module rx_fifo
       if (rec_fetch) rec_rptr_q <= rec_rptr_q + 1'b1;
       fetched_q   <= rec_fetch || (fetched_q && !out_load);
       out_valid_q <= out_load || (out_valid_q && !out_pop);
-      if (out_pop) out_word_q <= out_word_q + word_t'(slot_words(out_len_q));
+      if (out_pop) out_word_q <= out_word_q + slot_words(out_len_q);
     end
   end
 
@@ -362,7 +370,7 @@ module rx_fifo
   logic unused;
   assign unused = ^{release_len_i[15:14], patch_ptr_i, fill[LaneW-1:0]};
 
-  `FERRONIC_ASSERT(FreeInRange, free_q <= count_t'(Words), clk_i, rst_ni)
+  `FERRONIC_ASSERT(RoomKept, !store || used < word_t'(Words - 3), clk_i, rst_ni)
   `FERRONIC_ASSERT(RecordsInRange, rec_level <= (RecAddrW + 1)'(Frames), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(FrameStable, frame_valid_o, frame_ready_i || fn_rst_i, frame_o,
                           clk_i, rst_ni)
