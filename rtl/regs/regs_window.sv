@@ -128,14 +128,16 @@ module regs_window
   wire        carries = carry_q || packets_over_q || bytes_over_q;
   wire        src     = ev_valid[1] && !(ev_valid[0] && last_tx_q);
   wire        dropped = &ev[src].bytes[13:12];
-  wire        free    = idle && !carries && !bus;
+  // A snapshot waits for the events before it, so that they find their FIFOs empty afterwards.
+  wire        bus_now = bus && !(is_snap && (irq_valid || (|ev_valid)));
+  wire        free    = idle && !carries && !bus_now;
   wire        ev_now  = free && !irq_valid && (|ev_valid);
   assign irq_pop = free && irq_valid;
   assign ev_pop  = {ev_now && src, ev_now && !src};
 
   always_comb begin
     if (carries)             pick_q = q_q;
-    else if (bus)            pick_q = req_i.wdata[QW-1:0];
+    else if (bus_now)        pick_q = req_i.wdata[QW-1:0];
     else if (irq_valid)      pick_q = irq_q;
     else                     pick_q = ev[src].q;
     if (carry_q)             pick_word = {word_q[2:1], 1'b1};
@@ -161,11 +163,10 @@ module regs_window
       unique case (st_q)
         StIdle: begin
           if (carries)        st_q <= StAdd;
-          else if (is_snap)   st_q <= StSnap;
-          else if (bus)       st_q <= StBus;
+          else if (bus_now)   st_q <= is_snap ? StSnap : StBus;
           else if (irq_valid) st_q <= StAdd;
           else if (|ev_valid) st_q <= dropped ? StAdd : StFrame;
-          if (!carries && is_snap) snap_q_q <= req_i.wdata[QidW-1:0];
+          if (!carries && bus_now && is_snap) snap_q_q <= req_i.wdata[QidW-1:0];
           // One at a time, the carry of the last first.
           if (!carry_q) packets_over_q <= 1'b0;
           if (!carry_q && !packets_over_q) bytes_over_q <= 1'b0;
@@ -286,7 +287,7 @@ module regs_window
   always_comb begin
     if (st_q == StSnap) raddr = void_q ? window({RowZero, step_q[2:0]})
                                        : {1'b1, RowW'(q_q), step_q[2:0]};
-    else                raddr = (bus && !carries) ? window(offset[7:2])
+    else                raddr = (bus_now && !carries) ? window(offset[7:2])
                                                   : {1'b1, RowW'(pick_q), pick_word};
 
     addend = (sel_packets_q ? 18'(short_rd.packets) : '0) |
