@@ -69,7 +69,8 @@ impl GuestError {
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
-        if !$condition {
+        let holds: bool = $condition;
+        if !holds {
             return Err($crate::GuestError::Check(format!($($message)+)));
         }
     };
