@@ -239,25 +239,29 @@ module regs_window
   // ---------------------------------------------------------------- card counters
   // Each event waits in a small counter of its own until the scan adds it to the RAM. Nothing is
   // added during reset: what waits is unknown then.
+  // Events come from deep in other blocks.
+  logic [CardEvents-1:0]      event_q;
   logic [CardEvents-1:0][3:0] wait_q;
   logic [15:0][3:0]           waits;
   logic [15:0]                pulses;
   logic [31:0]                card_rd, card_new;
   assign waits    = 64'(wait_q);
-  assign pulses   = 16'(card_event_i);
+  assign pulses   = 16'(event_q);
   assign card_new = card_rd + 32'(waits[scan_q]) + 32'(pulses[scan_q]);
   prim_lutram #(.Width(32), .Depth(16), .ZeroInit(1'b1)) u_card (
     .clk_i, .we_i(rst_ni), .waddr_i(scan_q), .wdata_i(card_new), .raddr_i(scan_q),
     .rdata_o(card_rd));
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      scan_q <= '0;
-      wait_q <= '0;
+      scan_q  <= '0;
+      event_q <= '0;
+      wait_q  <= '0;
     end else begin
-      scan_q <= scan_q + 4'd1;
+      scan_q  <= scan_q + 4'd1;
+      event_q <= card_event_i;
       for (int c = 0; c < int'(CardEvents); c++) begin
         if (scan_q == 4'(c)) wait_q[c] <= '0;
-        else if (card_event_i[c]) wait_q[c] <= wait_q[c] + 4'd1;
+        else if (event_q[c]) wait_q[c] <= wait_q[c] + 4'd1;
       end
     end
   end
@@ -338,7 +342,7 @@ module regs_window
   assign rsp_o          = '{ack: ack_q, rdata: rdata_q};
   assign pairs_in_use_o = pairs_q;
   assign idle_o         = idle && !carries && !stamp_hi_q && !irq_valid && (ev_valid == '0) &&
-                          (wait_q == '0);
+                          (wait_q == '0) && (event_q == '0);
 
   logic unused;
   assign unused = ^{req_i.addr, offset[1:0], irq_q_i, irq_level, rx_event_i, tx_event_i,
