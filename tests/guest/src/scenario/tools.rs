@@ -200,7 +200,7 @@ pub fn transfer(
 
 /// Messages of a kernel in trouble.
 const TROUBLE: [&str; 8] = [
-    "BUG",
+    "BUG:",
     "WARNING:",
     "Oops",
     "Call Trace",
