@@ -14,7 +14,6 @@
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
-mod capture;
 mod card;
 mod child;
 mod cpio;

@@ -1,16 +1,16 @@
 //! DPDK's virtio driver: testpmd receives, sends, and returns frames with their addresses swapped.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ferronic_figures::Figure;
 use ferronic_guest_agent::{Exit, Request};
-use ferronic_sim::wire::read_capture;
 
+use super::frames::Frame;
 use super::tools::{card, kernel_is_content, load_vfio_pci, until};
-use super::{Bench, Setup};
-use crate::{Counters, Guest, GuestError, Iommu, Machine, PATIENCE, capture, ensure};
+use super::{Bench, Setup, frames};
+use crate::{Counters, Guest, GuestError, Iommu, Machine, PATIENCE, ensure};
 
 /// Frames of each mode, at least.
 const FRAMES: usize = 10_000;
@@ -20,12 +20,12 @@ const MAC: std::ops::Range<usize> = 0..6;
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> Result<(), GuestError> {
-    let given = frames();
-    let input = bench.dir().join("dpdk-in.pcap");
-    capture::write(&input, &given)?;
-    let files = bench.kit().dpdk()?;
+    let given = frames::random(FRAMES);
+    let input = bench.dir.join("dpdk-in.pcap");
+    frames::write(&input, &given)?;
+    let files = bench.kit.dpdk()?;
     for session in [Session::ReceiveThenSend, Session::Swap] {
-        let output = bench.dir().join(format!("dpdk-{}.pcap", session.name()));
+        let output = bench.dir.join(format!("dpdk-{}.pcap", session.name()));
         let mut setup = Setup::new("dpdk", Iommu::Strict);
         setup.wire = format!("pcap:in={},out={}", input.display(), output.display());
         // testpmd is built for SSE 4.2.
@@ -41,7 +41,7 @@ pub fn run(bench: &mut Bench) -> Result<(), GuestError> {
             Err(error) => return Err(machine.explain(&error)),
         };
         machine.stop()?;
-        let left = read(&output)?;
+        let left = frames::read(&output)?;
         ensure!(
             left.len() as u64 == sent,
             "{}: testpmd counted {sent} frames sent, the wire {}",
@@ -71,23 +71,8 @@ impl Session {
     }
 }
 
-/// Frames of many sizes and contents.
-fn frames() -> Vec<Vec<u8>> {
-    (0..FRAMES)
-        .map(|n| {
-            let len = 60 + (n * 397) % 1455;
-            let mut frame: Vec<u8> = (0..len).map(|i| (i * 7 + n) as u8).collect();
-            // To the card, from somebody, of an experimental type.
-            frame[..6].copy_from_slice(&[0x02, 0xfe, 0x01, 0x00, 0x00, 0x01]);
-            frame[6..12].copy_from_slice(&[0x02, 0, 0, 0, (n >> 8) as u8, n as u8]);
-            frame[12..14].copy_from_slice(&[0x88, 0xb5]);
-            frame
-        })
-        .collect()
-}
-
 /// The same frames in the same order, with their addresses swapped.
-fn same(left: &[Vec<u8>], given: &[Vec<u8>]) -> Result<(), GuestError> {
+fn same(left: &[Frame], given: &[Frame]) -> Result<(), GuestError> {
     for (n, (left, given)) in left.iter().zip(given).enumerate() {
         let mut want = given.clone();
         want[MAC].copy_from_slice(&given[6..12]);
@@ -102,12 +87,7 @@ fn same(left: &[Vec<u8>], given: &[Vec<u8>]) -> Result<(), GuestError> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Vec<Vec<u8>>, GuestError> {
-    let frames = read_capture(path).map_err(|e| GuestError::Check(e.to_string()))?;
-    Ok(frames.into_iter().map(|frame| frame.data).collect())
-}
-
-fn remove(path: &PathBuf) -> Result<(), GuestError> {
+fn remove(path: &Path) -> Result<(), GuestError> {
     fs::remove_file(path).map_err(GuestError::file(path))
 }
 

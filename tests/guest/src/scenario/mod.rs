@@ -147,14 +147,6 @@ impl Bench {
         Ok(machine)
     }
 
-    fn kit(&self) -> &Kit {
-        &self.kit
-    }
-
-    fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     fn record(&mut self, figure: Figure) {
         self.figures.push(figure);
     }
