@@ -81,8 +81,8 @@ module dma_read
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
   end
-  if (Tags != 32 && Tags != 64) begin : g_bad_tags
-    $error("%m: Tags (%0d) must be 32 or 64", Tags);
+  if (Tags < 2 || Tags > 64 || (Tags & (Tags - 1)) != 0) begin : g_bad_tags
+    $error("%m: Tags (%0d) must be a power of two from 2 to 64", Tags);
   end
   if (TimeoutCycles < 64) begin : g_bad_timeout
     $error("%m: TimeoutCycles (%0d) must be at least 64", TimeoutCycles);
@@ -194,14 +194,15 @@ module dma_read
   tag_t            s1_tag, s2_tag_q;
   logic [TagW:0]   s1_age;
 
-  if (Tags == 32) begin : g_tag32
-    assign s1_tag = s0_q.tag[4:0];
+  if (Tags <= 32) begin : g_tag32
+    assign s1_tag = s0_q.tag[TagW-1:0];
   end else begin : g_tag64
     // Without extended tags the upper bit is that of the only place among the 32 oldest.
     wire upper = (s0_q.tag[4:0] < tail_tag[4:0]) ? !tail_tag[5] : tail_tag[5];
     assign s1_tag = {ext_q ? s0_q.tag[5] : upper, s0_q.tag[4:0]};
   end
-  wire s1_tag_ok = (ext_q && Tags == 64) ? (s0_q.tag[7:6] == '0) : (s0_q.tag[7:5] == '0);
+  localparam int unsigned LinkW = (TagW < 5) ? TagW : 5;  // bits of a tag that is not extended
+  wire s1_tag_ok = (ext_q && Tags == 64) ? (s0_q.tag[7:6] == '0) : (s0_q.tag[7:LinkW] == '0);
 
   assign s1_age = {1'b0, s1_tag - tail_tag};
   wire  s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !s1_miss.ended;

@@ -99,7 +99,7 @@ module dma_read_issue
   logic [TagW:0] head_q;
   wire  [TagW:0] used = head_q - tail_i;
   logic          room;
-  if (Tags == 32) begin : g_room32
+  if (Tags <= 32) begin : g_room32
     logic unused;
     assign unused = ext_tag_i;
     assign room = !used[TagW];
@@ -131,8 +131,7 @@ module dma_read_issue
   always_ff @(posedge clk_i) begin
     if (alloc_o && !is_void) begin
       out_req_q <= mem_request(pc_addr, pc_lead, pc_len);
-      out_tag_q <= (Tags == 32 || !ext_tag_i) ? {3'b0, head_q[4:0]}
-                                              : {{(8 - TagW) {1'b0}}, head_q[TagW-1:0]};
+      out_tag_q <= (Tags <= 32 || ext_tag_i) ? 8'(head_q[TagW-1:0]) : 8'(head_q[4:0]);
     end
   end
 
