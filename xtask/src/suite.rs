@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::Failure;
+use crate::formal;
 use crate::guest;
 use crate::lint::{self, Check};
 use crate::process::{self, cargo};
@@ -54,7 +55,7 @@ pub struct Arguments {
     names: Vec<String>,
 }
 
-/// `cargo xtask test`: checks, then every test.
+/// `cargo xtask test`: checks, then every test and every proof.
 pub fn all(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
     check_requirements()?;
     let tools = setup::setup(root)?;
@@ -81,6 +82,11 @@ pub fn all(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
                 failed.extend(failure.parts());
             }
         }
+    }
+    if arguments.names.is_empty()
+        && let Err(failure) = formal::all(root)
+    {
+        failed.extend(failure.parts());
     }
     say_what_was_skipped();
     if failed.is_empty() {

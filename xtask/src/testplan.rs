@@ -1,8 +1,8 @@
 //! tests/testplan.md: every test that it names must exist.
 //!
 //! The plan's tables have a requirement in the first column and tests in the last, each test as
-//! `crate::name` in backquotes: a test function of that name somewhere in that crate, or
-//! `lint::name` for a check of `cargo xtask lint`.
+//! `crate::name` in backquotes: a test function of that name somewhere in that crate, `lint::name`
+//! for a check of `cargo xtask lint`, or `formal::name` for a proof of `cargo xtask formal`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::docs::tracked_files;
 use crate::error::Failure;
+use crate::formal;
 use crate::lint::Check;
 
 const PLAN: &str = "tests/testplan.md";
@@ -39,6 +40,11 @@ pub fn check(root: &Path) -> Result<(), Failure> {
             .iter()
             .map(|check| check.name().to_owned())
             .collect(),
+    );
+    let proofs = formal::Table::read(root)?.proofs;
+    known.insert(
+        "formal",
+        proofs.into_iter().map(|proof| proof.name).collect(),
     );
     for (name, folder) in CRATES {
         let mut tests = BTreeSet::new();

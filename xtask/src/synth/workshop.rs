@@ -11,6 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::error::Failure;
+use crate::hash::Fnv;
 use crate::process::run_logged;
 
 /// A run of one tool.
@@ -78,7 +79,7 @@ impl Run<'_> {
             hash.add(name.as_bytes());
             hash.add(text);
         }
-        hash.0
+        hash.value()
     }
 
     /// Only the newest run of a name is kept: a netlist takes 20 MB and more.
@@ -115,26 +116,6 @@ pub fn json(path: &Path) -> Result<Value, Failure> {
         .map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
 }
 
-/// FNV-1a of 128 bits: the same with every compiler, and nobody here forges a source file.
-struct Fnv(u128);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-}
-
-impl Fnv {
-    /// Adds `bytes` and their number, so that neighbours do not run together.
-    fn add(&mut self, bytes: &[u8]) {
-        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-        let length = (bytes.len() as u64).to_le_bytes();
-        for &byte in length.iter().chain(bytes) {
-            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(PRIME);
-        }
-    }
-}
-
 #[cfg(test)]
 mod checks {
     use super::*;
@@ -166,15 +147,5 @@ mod checks {
         assert_ne!(run("y"), second);
         let trace = fs::read_to_string(root.path().join("target/synth/trace"));
         assert_eq!(trace.expect("written"), "onetwotwo");
-    }
-
-    #[test]
-    fn parts_of_a_hash_do_not_run_together() {
-        let of = |parts: &[&str]| {
-            let mut hash = Fnv::default();
-            parts.iter().for_each(|part| hash.add(part.as_bytes()));
-            hash.0
-        };
-        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
     }
 }
