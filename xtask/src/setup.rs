@@ -89,6 +89,9 @@ pub fn setup_formal(root: &Path) -> Result<PathBuf, Failure> {
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         eprintln!("setup: solvers into .tools/venv (45 MB, once)");
         pip_install(&python, &requirements, &tools.join("log/pip-formal.log"))?;
+        // Its first call compiles it; two proofs at once must not both do that.
+        let mut yosys = Command::new(tools.join("bin/yosys"));
+        run_logged("yosys", yosys.arg("-V"), &tools.join("log/yosys-first.log"))?;
         fs::write(&stamp, wanted).map_err(|source| Failure::io(&stamp, source))?;
     }
     let bin = tools.join("bin");
