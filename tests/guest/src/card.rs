@@ -17,6 +17,9 @@ use crate::child::Helper;
 /// How long the simulator may take for anything but simulating.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long it may take to write out what it has.
+const FAREWELL: Duration = Duration::from_secs(10);
+
 /// The simulator, serving.
 pub struct Card {
     helper: Helper,
@@ -131,6 +134,16 @@ impl Card {
             return Err(GuestError::program("ferronic-sim", status));
         }
         read(&self.figures)
+    }
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        // After a failure the traces matter most: the simulator is asked to write them out.
+        if let Ok(None) = self.helper.ended() {
+            let _ = self.helper.signal(Signal::TERM);
+            let _ = self.helper.wait(FAREWELL);
+        }
     }
 }
 

@@ -56,9 +56,10 @@ pub struct Plan<'a> {
 pub struct Machine {
     /// The agent.
     pub guest: Guest,
+    // Goes before the card: without its device QEMU aborts.
+    qemu: Helper,
     /// The card.
     pub card: Card,
-    qemu: Helper,
     console: PathBuf,
     log: PathBuf,
     /// Host time from the start of QEMU to the agent's first word.
@@ -132,8 +133,8 @@ impl Machine {
             .map_err(|error| ended(&error, &log, &console))?;
         Ok(Self {
             guest,
-            card,
             qemu,
+            card,
             console,
             log,
             boot: started.elapsed(),

@@ -5,6 +5,10 @@ use smoltcp::socket::tcp::Socket;
 
 use crate::rng::Rng;
 
+/// Port of the echo.
+pub(super) const ECHO: u16 = 7;
+const SINK: u16 = 9;
+const SOURCE: u16 = 19;
 /// Bytes of the order that a source gets.
 const ORDER: usize = 16;
 
@@ -27,13 +31,13 @@ pub(super) enum Service {
 
 impl Service {
     /// Ports of all services.
-    pub const PORTS: [u16; 3] = [7, 9, 19];
+    pub const PORTS: [u16; 3] = [ECHO, SINK, SOURCE];
 
     /// The service at a port.
     pub fn new(port: u16) -> Self {
         match port {
-            7 => Self::Echo,
-            9 => Self::Sink {
+            ECHO => Self::Echo,
+            SINK => Self::Sink {
                 bytes: 0,
                 sum: Sha256::new(),
                 answered: false,

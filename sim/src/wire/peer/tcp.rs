@@ -25,7 +25,7 @@ use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
-use super::service::Service;
+use super::service::{ECHO, Service};
 use super::{ETHERNET, IPV4, PEER_MAC};
 use crate::wire::RxFrame;
 
@@ -126,7 +126,8 @@ impl TcpPeer {
                 let mut socket = Socket::new(room(), room());
                 socket.set_timeout(Some(PATIENCE));
                 socket.set_keep_alive(Some(PATIENCE / 3));
-                socket.set_nagle_enabled(false);
+                // Small pieces go at once only where somebody waits for each.
+                socket.set_nagle_enabled(port != ECHO);
                 connections.push(Connection {
                     handle: sockets.add(socket),
                     port,
