@@ -14,7 +14,9 @@ mod ping;
 mod progress;
 mod selftest;
 mod send;
+mod stack;
 mod stats;
+mod tcp;
 
 use std::process::ExitCode;
 
@@ -50,6 +52,8 @@ enum Command {
     Send(send::Send),
     /// Ping a host with a TCP/IP stack of our own on the card.
     Ping(ping::Ping),
+    /// Send to a sink or receive from a source, and check every byte, with the same stack.
+    Tcp(tcp::Tcp),
 }
 
 impl Command {
@@ -64,6 +68,7 @@ impl Command {
             Self::Capture(command) => command.run(),
             Self::Send(command) => command.run(),
             Self::Ping(command) => command.run(),
+            Self::Tcp(command) => command.run(),
         }
     }
 }

@@ -6,26 +6,22 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ferronic::Device;
 use ferronic::phy::Phy;
 use serde_json::{Value, json};
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::icmp;
-use smoltcp::wire::{EthernetAddress, Icmpv4Packet, Icmpv4Repr, IpAddress, IpCidr, Ipv4Cidr};
+use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress};
 
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
 use crate::options::{QueueOptions, Stop};
+use crate::stack::{AddressOptions, DEFAULT_MTU, Stack, WAIT};
 
-/// Longest wait for an interrupt.
-const WAIT: Duration = Duration::from_millis(20);
 /// Identifier of our echo requests.
 const IDENT: u16 = 0xfe01;
 /// Bytes of the headers before the data of a request: IPv4 without options, ICMP.
 const HEADERS: usize = 20 + 8;
-/// MTU of a card that names none.
-const DEFAULT_MTU: u16 = 1500;
 /// Requests and answers that the stack holds.
 const QUEUE: usize = 16;
 
@@ -36,13 +32,8 @@ pub struct Ping {
     queues: QueueOptions,
     /// The host to ping (IPv4).
     address: Ipv4Addr,
-    /// The card's own address and prefix.
-    #[arg(long, default_value = "192.168.77.2/24", value_name = "ADDRESS/PREFIX",
-          value_parser = parse_cidr)]
-    local: Ipv4Cidr,
-    /// Router for hosts outside the prefix.
-    #[arg(long, value_name = "ADDRESS")]
-    gateway: Option<Ipv4Addr>,
+    #[command(flatten)]
+    network: AddressOptions,
     /// Requests to send.
     #[arg(long, default_value_t = 4, value_name = "N")]
     count: u16,
@@ -60,19 +51,11 @@ pub struct Ping {
     json: Option<PathBuf>,
 }
 
-fn parse_cidr(text: &str) -> Result<Ipv4Cidr, String> {
-    text.parse()
-        .map_err(|()| "an address and a prefix are needed, like 192.168.77.2/24".into())
-}
-
 /// The stack, and what is out.
 struct Session<'a> {
-    device: &'a Device,
-    phy: Phy,
-    interface: Interface,
+    stack: Stack<'a>,
     sockets: SocketSet<'static>,
     socket: SocketHandle,
-    start: Instant,
     waiting: BTreeMap<u16, Instant>,
     sent: u16,
     times: Vec<Duration>,
@@ -93,7 +76,8 @@ impl Ping {
             )));
         }
         let phy = Phy::new(pairs.remove(0), device.mtu());
-        let mut session = self.session(&device, phy)?;
+        let stack = Stack::new(&self.network, self.address, &device, phy)?;
+        let mut session = self.session(stack)?;
         let interval = Duration::from_millis(self.interval_ms);
         let mut next = Instant::now();
         while !stop.requested() {
@@ -108,18 +92,15 @@ impl Ping {
                 break;
             }
             let due = next.saturating_duration_since(now);
-            session.wait(if session.sent < self.count && self.may_send(&session) {
-                due.min(WAIT)
-            } else {
-                WAIT
-            })?;
+            let sends = session.sent < self.count && self.may_send(&session);
+            let timeout = if sends { due } else { WAIT };
+            session.stack.wait(&session.sockets, timeout)?;
         }
         if let Some(output) = output {
             write_json(output, &session.report(self.size))?;
         }
         let outcome = session.summary();
-        let Session { phy, .. } = session;
-        drop(phy);
+        drop(session);
         device.close()?;
         Ok(outcome)
     }
@@ -128,26 +109,7 @@ impl Ping {
         self.interval_ms > 0 || session.waiting.is_empty()
     }
 
-    fn session<'a>(&self, device: &'a Device, mut phy: Phy) -> Result<Session<'a>, CliError> {
-        let mut config = Config::new(EthernetAddress(device.mac()).into());
-        config.random_seed = std::process::id().into();
-        let now = smoltcp::time::Instant::ZERO;
-        let mut interface = Interface::new(config, &mut phy, now);
-        interface.update_ip_addrs(|addresses| {
-            // There is room for one in an empty list.
-            let _ = addresses.push(IpCidr::Ipv4(self.local));
-        });
-        if let Some(gateway) = self.gateway {
-            interface
-                .routes_mut()
-                .add_default_ipv4_route(gateway)
-                .map_err(|e| CliError::Usage(format!("--gateway {gateway}: {e}")))?;
-        } else if !self.local.contains_addr(&self.address) {
-            return Err(CliError::Usage(format!(
-                "{} is not in {}: give --local another address, or a --gateway",
-                self.address, self.local
-            )));
-        }
+    fn session<'a>(&self, stack: Stack<'a>) -> Result<Session<'a>, CliError> {
         let bytes = QUEUE * (usize::from(self.size) + HEADERS);
         let buffer =
             || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; QUEUE], vec![0; bytes]);
@@ -158,12 +120,9 @@ impl Ping {
             .map_err(|e| CliError::Usage(format!("ICMP socket: {e}")))?;
         let socket = sockets.add(socket);
         Ok(Session {
-            device,
-            phy,
-            interface,
+            stack,
             sockets,
             socket,
-            start: Instant::now(),
             waiting: BTreeMap::new(),
             sent: 0,
             times: Vec::new(),
@@ -195,9 +154,7 @@ impl Session<'_> {
     }
 
     fn poll(&mut self, address: Ipv4Addr) -> Result<(), CliError> {
-        let now = smoltcp::time::Instant::from_micros(self.start.elapsed().as_micros() as i64);
-        self.interface.poll(now, &mut self.phy, &mut self.sockets);
-        self.phy.flush()?;
+        self.stack.poll(&mut self.sockets)?;
         let socket = self.sockets.get_mut::<icmp::Socket<'_>>(self.socket);
         while let Ok((payload, from)) = socket.recv() {
             let reply = Icmpv4Packet::new_checked(payload).and_then(|packet| {
@@ -237,13 +194,6 @@ impl Session<'_> {
             }
             waits
         });
-    }
-
-    fn wait(&mut self, timeout: Duration) -> Result<(), CliError> {
-        if !self.phy.pair().rx.arm()? {
-            self.device.wait(timeout)?;
-        }
-        Ok(())
     }
 
     /// Shortest, median and longest, in ms.

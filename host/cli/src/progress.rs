@@ -13,6 +13,8 @@ pub struct Progress {
     next: Instant,
     terminal: bool,
     shown: bool,
+    /// Bytes that there will be, where bytes are counted and not frames.
+    total: Option<u64>,
     /// Frames so far.
     pub frames: u64,
     /// Bytes so far.
@@ -30,8 +32,17 @@ impl Progress {
             next: start + PERIOD.0,
             terminal,
             shown: false,
+            total: None,
             frames: 0,
             bytes: 0,
+        }
+    }
+
+    /// Starts to count bytes, of which there will be `total`.
+    pub fn of_bytes(verb: &'static str, total: u64) -> Self {
+        Self {
+            total: Some(total),
+            ..Self::new(verb)
         }
     }
 
@@ -57,17 +68,24 @@ impl Progress {
     fn line(&self) -> String {
         let seconds = self.start.elapsed().as_secs_f64();
         let (verb, frames, bytes) = (self.verb, self.frames, self.bytes);
+        if let Some(total) = self.total {
+            let rate = bytes as f64 * 8e-6 / seconds.max(1e-3);
+            return format!("{verb} {bytes} of {total} bytes in {seconds:.1} s ({rate:.1} Mbit/s)");
+        }
         let rate = frames as f64 / seconds.max(1e-3);
         format!("{verb} {frames} frames, {bytes} bytes in {seconds:.1} s ({rate:.0} frames/s)")
     }
 
+    /// Takes away what a terminal shows.
+    pub fn clear(&self) {
+        if self.shown && self.terminal {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+
     /// The last line.
     pub fn finish(&self) {
-        let clear = if self.shown && self.terminal {
-            "\r\x1b[K"
-        } else {
-            ""
-        };
-        let _ = writeln!(stderr(), "{clear}{}", self.line());
+        self.clear();
+        let _ = writeln!(stderr(), "{}", self.line());
     }
 }

@@ -4,8 +4,6 @@
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
-pub mod pattern;
-
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 

@@ -1,8 +1,4 @@
-//! Transfers whose bytes are checked by digest.
-//!
-//! The sink answers, when all was sent, with the number of bytes that it got (8 bytes, big endian)
-//! and their SHA-256. The source is told a number of bytes and a seed (8 bytes each, big endian) and
-//! sends so many, then their SHA-256.
+//! Transfers whose bytes are checked by digest, through the kernel's TCP.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream};
@@ -10,13 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ferronic_guest_agent::Transfer;
-use ferronic_guest_agent::pattern::{Pattern, Sum, hex};
+use ferronic_transfer::{Answer, DIGEST, Incoming, Pattern, Sum, hex, order};
 
 use crate::Failure;
 
 /// How long a connection may make no progress.
 const PATIENCE: Duration = Duration::from_secs(60);
-const DIGEST: usize = 32;
 const PIECE: usize = 64 * 1024;
 
 /// Connections of transfers.
@@ -65,16 +60,14 @@ pub fn send(to: Ipv4Addr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, 
         stream.write_all(piece)?;
     }
     stream.shutdown(Shutdown::Write)?;
-    let mut answer = [0; 8 + DIGEST];
+    let mut answer = [0; Answer::LEN];
     stream.read_exact(&mut answer)?;
     let seconds = begin.elapsed().as_secs_f64();
-    let (count, digest) = answer.split_at(8);
-    let mut number = [0; 8];
-    number.copy_from_slice(count);
+    let answer = Answer::parse(&answer);
     Ok(Transfer {
-        bytes: u64::from_be_bytes(number),
+        bytes: answer.bytes,
         sent: hex(&sum.finish()),
-        received: hex(digest),
+        received: hex(&answer.digest),
         seconds,
     })
 }
@@ -83,21 +76,19 @@ pub fn send(to: Ipv4Addr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, 
 pub fn receive(from: Ipv4Addr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, Failure> {
     let connection = connect(from, port)?;
     let mut stream = &*connection;
-    let mut order = bytes.to_be_bytes().to_vec();
-    order.extend_from_slice(&seed.to_be_bytes());
     let begin = Instant::now();
-    stream.write_all(&order)?;
+    stream.write_all(&order(bytes, seed))?;
     let mut data = Vec::with_capacity(usize::try_from(bytes)? + DIGEST);
     stream.take(bytes + DIGEST as u64).read_to_end(&mut data)?;
     let seconds = begin.elapsed().as_secs_f64();
-    let end = data.len().saturating_sub(DIGEST);
-    let (data, digest) = data.split_at(end);
-    let mut sum = Sum::default();
-    sum.add(data);
+    // Summed only now: what is measured is the card, not this.
+    let mut incoming = Incoming::new(bytes);
+    let bytes = incoming.take(&data) as u64;
+    let (sent, received) = incoming.finish();
     Ok(Transfer {
-        bytes: data.len() as u64,
-        sent: hex(digest),
-        received: hex(&sum.finish()),
+        bytes,
+        sent,
+        received,
         seconds,
     })
 }

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use ferronic_guest_agent::{Interface, PciFunction, Pings, Request, Transfer};
+use ferronic_transfer::{SINK, SOURCE};
 
 use crate::{Counters, Guest, GuestError, Machine, ensure};
 
@@ -11,10 +12,6 @@ use crate::{Counters, Guest, GuestError, Machine, ensure};
 pub const GUEST: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
 /// The peer.
 pub const PEER: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
-/// Port of the peer's sink.
-pub const SINK: u16 = 9;
-/// Port of the peer's source.
-pub const SOURCE: u16 = 19;
 
 const VENDOR: u16 = 0x1af4;
 const DEVICE: u16 = 0x1041;

@@ -1,0 +1,196 @@
+//! `ferronic tcp` with the services of the simulator's peer.
+
+mod served;
+
+use std::io::Read;
+use std::os::fd::BorrowedFd;
+use std::process::{Command, Output, Stdio};
+
+use ferronic_sim::SimConfig;
+use ferronic_sim::wire::{PeerWire, RxFrame, Wire};
+use ferronic_transfer::{Pattern, Sum, hex};
+use served::{Served, text, wait};
+
+const PEER: &str = "192.168.77.1";
+const BYTES: usize = 300_001;
+
+/// SHA-256 of so many bytes of a seed.
+fn digest(seed: u64, bytes: usize) -> String {
+    let mut data = vec![0; bytes];
+    Pattern::new(seed).fill(&mut data);
+    let mut sum = Sum::default();
+    sum.add(&data);
+    hex(&sum.finish())
+}
+
+fn tcp(served: &Served, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ferronic"))
+        .args(["tcp", "--device", &served.name()])
+        .args(arguments)
+        .env_remove("FERRONIC_DEVICE")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command runs")
+}
+
+/// Fails with this exit code; what was said on standard error.
+fn fails(served: &Served, code: i32, arguments: &[&str]) -> String {
+    let output = tcp(served, arguments);
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    said
+}
+
+/// Succeeds; the first figure of the report.
+fn reports(served: &Served, arguments: &[&str]) -> serde_json::Value {
+    let output = tcp(served, &[arguments, &["--json"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["command"], "tcp");
+    report["figures"][0].clone()
+}
+
+#[test]
+fn tcp_both_ways_arrives_whole_at_any_mtu_and_ring_size() {
+    let served = Served::start("peer");
+    let bytes = BYTES.to_string();
+    for (seed, more) in [
+        ("5", &[][..]),
+        ("6", &["--mtu", "576"]),
+        ("7", &["--mtu", "9000"]),
+        // Fewer entries than segments that may be on their way.
+        ("8", &["--ring-size", "16"]),
+    ] {
+        let rest = [&["--bytes", &bytes, "--seed", seed], more].concat();
+        let sent = reports(&served, &[&["send", PEER], &rest[..]].concat());
+        assert_eq!(
+            (&sent["name"], &sent["value"]),
+            (&"tcp_bytes".into(), &BYTES.into())
+        );
+        let want = digest(seed.parse().expect("a number"), BYTES);
+        assert_eq!(sent["params"]["sha256"], want, "{more:?}");
+
+        let received = reports(&served, &[&["receive", PEER], &rest[..]].concat());
+        assert_eq!(received["value"], BYTES, "{more:?}");
+        assert_eq!(received["params"]["intact"], true, "{more:?}");
+        assert_eq!(received["params"]["direction"], "rx", "{more:?}");
+    }
+    // Nothing at all is a transfer, too; the table says the same as the file.
+    let file = served.file("tcp.json");
+    for direction in ["send", "receive"] {
+        let output = tcp(
+            &served,
+            &[direction, PEER, "--bytes", "0", "--json", text(&file)],
+        );
+        let said = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(output.status.success(), "{said}");
+        let empty = digest(1, 0);
+        assert!(said.contains(&empty), "{said}");
+        let report = std::fs::read_to_string(&file).expect("report");
+        assert!(report.contains(&empty), "{report}");
+    }
+}
+
+#[test]
+fn tcp_explains_what_stands_in_its_way() {
+    let served = Served::start(&format!("peer:ip={PEER}"));
+    let said = fails(&served, 1, &["send", PEER, "--port", "4"]);
+    assert!(
+        said.contains("refuses connections") && said.contains("--port"),
+        "{said}"
+    );
+    let said = fails(
+        &served,
+        1,
+        &["receive", "192.168.77.3", "--timeout-ms", "300"],
+    );
+    assert!(said.contains("no answer from 192.168.77.3:19"), "{said}");
+    let said = fails(&served, 1, &["send", "10.0.0.1"]);
+    assert!(said.contains("--gateway"), "{said}");
+    let said = fails(&served, 1, &["send", PEER, "--mtu", "9203"]);
+    assert!(said.contains("at most 9202"), "{said}");
+    // The echo service sends what it got: neither count nor digest.
+    let said = fails(
+        &served,
+        3,
+        &["send", PEER, "--port", "7", "--bytes", "1000"],
+    );
+    assert!(said.contains("is not what was sent"), "{said}");
+}
+
+#[test]
+fn tcp_stopped_by_a_signal_leaves_card_and_peer_to_the_next() {
+    let served = Served::start("peer");
+    for direction in ["send", "receive"] {
+        let drivers = served.watch.seen().drivers;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ferronic"))
+            .args(["tcp", "--device", &served.name(), direction, PEER])
+            .args(["--bytes", "1000000000"])
+            .env_remove("FERRONIC_DEVICE")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        served
+            .watch
+            .until("traffic", |seen| seen.drivers > drivers && seen.given > 100);
+        // SAFETY: a child that was not waited for; no memory is involved.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+        let mut errors = child.stderr.take().expect("a pipe");
+        assert_eq!(wait(child).code(), Some(1));
+        let mut said = String::new();
+        errors.read_to_string(&mut said).expect("UTF-8");
+        assert!(said.contains("stopped by a signal"), "{said}");
+        // The peer was told: it has room for eight connections.
+        let last = served.watch.seen().sent.last().cloned().expect("frames");
+        assert_eq!(last[47] & 4, 4, "the last frame is no reset: {last:02x?}");
+        reports(&served, &[direction, PEER, "--bytes", "5000"]);
+    }
+}
+
+/// A peer that swaps two words of one segment, which no checksum of TCP sees.
+struct Swapping {
+    peer: PeerWire,
+    frames: usize,
+}
+
+impl Wire for Swapping {
+    fn next_frame(&mut self, now: u64) -> Option<RxFrame> {
+        let mut frame = self.peer.next_frame(now)?;
+        if frame.data.len() > 1000 {
+            self.frames += 1;
+            if self.frames == 30 {
+                let (one, two) = frame.data[100..104].split_at_mut(2);
+                one.swap_with_slice(two);
+            }
+        }
+        Some(frame)
+    }
+
+    fn next_event(&self, now: u64) -> Option<u64> {
+        self.peer.next_event(now)
+    }
+
+    fn sent(&mut self, now: u64, frame: &[u8], aborted: bool) {
+        self.peer.sent(now, frame, aborted);
+    }
+
+    fn poll(&mut self) -> std::io::Result<()> {
+        self.peer.poll()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.peer.fd()
+    }
+}
+
+#[test]
+fn tcp_sees_a_change_that_no_checksum_sees() {
+    let peer = PeerWire::new(None, Default::default()).expect("a peer");
+    let wire = Swapping { peer, frames: 0 };
+    let served = Served::with_wire(SimConfig::default(), Box::new(wire));
+    let said = fails(&served, 3, &["receive", PEER, "--bytes", "100000"]);
+    assert!(said.contains("100000 of 100000 bytes, SHA-256"), "{said}");
+    reports(&served, &["receive", PEER, "--bytes", "100000"]);
+}
