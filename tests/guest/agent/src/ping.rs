@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use ferronic_guest_agent::Pings;
-use ferronic_guest_agent::pattern::Pattern;
+use ferronic_transfer::Pattern;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::Failure;

@@ -1,6 +1,8 @@
 //! Our own driver over the kernel's VFIO, with a strict IOMMU: on a wire with a peer, then on one
 //! that replays frames and records what comes.
 
+mod transfers;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,10 +12,12 @@ use serde_json::Value;
 
 use super::frames::{self, Frame};
 use super::tools::{
-    GUEST, PEER, card, interface_up, kernel_is_content, load_vfio_pci, load_virtio_net, ping, until,
+    Direction, GUEST, PEER, card, interface_up, kernel_is_content, load_vfio_pci, load_virtio_net,
+    ping, until,
 };
 use super::{Bench, Setup};
 use crate::{Content, Counters, Extra, Guest, GuestError, Iommu, Machine, PATIENCE, ensure};
+use transfers::Expected;
 
 /// Our command, in the guest.
 const FERRONIC: &str = "/bin/ferronic";
@@ -168,37 +172,6 @@ impl<'a> Ours<'a> {
         Ok(())
     }
 
-    /// Runs our command for a transfer of [`FIRST`] frames and records what its middle cost: the
-    /// kernel reads all of configuration space when the card is opened, which is no part of it.
-    fn measured(
-        &mut self,
-        bench: &mut Bench,
-        arguments: &[&str],
-        direction: &str,
-    ) -> Result<Exit, GuestError> {
-        let before = self.counters()?;
-        let pid = self.spawn(arguments)?;
-        let mut after = |share: usize| {
-            let least = (FIRST * share / 8) as f64;
-            until("a transfer", PATIENCE, || {
-                let now = self.counters()?;
-                let passed = now.since(&before).get(&format!("frames {direction}"));
-                Ok((passed >= least).then_some(now))
-            })
-        };
-        let (first, last) = (after(1)?, after(6)?);
-        let timeout_ms = 60_000;
-        let exit: Exit = self.guest().ask(Request::Wait { pid, timeout_ms })?;
-        ensure!(
-            exit.code == Some(0),
-            "ferronic {arguments:?} ended in {:?}: {}",
-            exit.code,
-            exit.stderr
-        );
-        rate(bench, &last.since(&first), direction);
-        Ok(exit)
-    }
-
     fn path(&self, file: &str) -> String {
         format!("/sys/bus/pci/devices/{}/{file}", self.address)
     }
@@ -243,6 +216,7 @@ fn with_peer(bench: &mut Bench, machine: &mut Machine) -> Result<(), GuestError>
     open_and_close(&mut ours)?;
     selftest(&mut ours)?;
     pings(bench, &mut ours)?;
+    transfers::tcp(bench, &mut ours)?;
     one_owner(&mut ours)?;
     if bench.kit.busybox.is_some() {
         without_root(&mut ours)?;
@@ -356,22 +330,12 @@ fn pings(bench: &mut Bench, ours: &mut Ours<'_>) -> Result<(), GuestError> {
             file,
         ])?;
         let cycles = ours.counters()?.get("doorbell_to_interrupt_median");
-        let text = ours.guest().read(file)?;
-        let report: Value = serde_json::from_str(&text)
-            .map_err(|error| GuestError::Check(format!("ping --json: {error}: {text}")))?;
-        let value = |name: &str| {
-            let figures = report["figures"].as_array().into_iter().flatten();
-            let found = figures.filter(|figure| figure["name"] == name);
-            found
-                .map(|figure| figure["value"].as_f64())
-                .next()
-                .flatten()
-        };
+        let report = transfers::report(ours, file)?;
         ensure!(
-            value("pings_answered").map(|n| n.to_string()).as_deref() == Some(count),
+            transfers::value(&report, "pings_answered").to_string() == count,
             "not every ping of {size} bytes was answered: {report}"
         );
-        let ms = value("ping_ms_median").unwrap_or(f64::NAN);
+        let ms = transfers::value(&report, "ping_ms_median");
         println!("  {count} pings of {size} bytes: median {ms:.2} ms, {cycles:.0} cycles");
         if size == "56" {
             for (name, value, unit) in [
@@ -454,7 +418,13 @@ fn with_frames(bench: &mut Bench, machine: &mut Machine) -> Result<Kept, GuestEr
     let (first, last) = ("/tmp/first.pcap", "/tmp/last.pcap");
     let count = FIRST.to_string();
     let line = ["capture", "--write", first, "--count", &count];
-    let exit = ours.measured(bench, &line, "rx")?;
+    let frames = Expected {
+        direction: Direction::Receive,
+        frames: FIRST,
+        mtu: None,
+        first: true,
+    };
+    let exit = transfers::measured(bench, &mut ours, &line, &frames)?;
     ensure!(
         captured(&exit) == Some(FIRST),
         "a capture of {FIRST} frames says {}",
@@ -467,7 +437,12 @@ fn with_frames(bench: &mut Bench, machine: &mut Machine) -> Result<Kept, GuestEr
         kept > FRAMES / 4,
         "only {kept} frames were left for the last capture"
     );
-    ours.measured(bench, &["send", "--read", first], "tx")?;
+    let frames = Expected {
+        direction: Direction::Transmit,
+        first: false,
+        ..frames
+    };
+    transfers::measured(bench, &mut ours, &["send", "--read", first], &frames)?;
     ours.killed(&["send", "--read", last], "frames tx")?;
     ours.succeed(&["send", "--read", last, "--pieces", "3"])?;
     kernel_is_content(ours.guest())?;
@@ -486,30 +461,6 @@ fn captured(exit: &Exit) -> Option<usize> {
         .lines()
         .rfind(|line| line.starts_with("captured"))?;
     line.split(' ').nth(1)?.parse().ok()
-}
-
-fn rate(bench: &mut Bench, counters: &Counters, direction: &str) {
-    let frames = counters.get(&format!("frames {direction}"));
-    let bytes = counters.get(&format!("bytes {direction}"));
-    let per_cycle = bytes / counters.get("outstanding_cycles");
-    let interrupts = counters.get("interrupts") / frames;
-    let doorbells = counters.get("doorbells") / frames;
-    println!(
-        "  frames {direction}: {per_cycle:.2} bytes a cycle ({frames:.0} frames), \
-         {interrupts:.3} interrupts and {doorbells:.3} doorbells a frame"
-    );
-    for (figure, value, unit) in [
-        ("bytes_per_cycle", per_cycle, "B"),
-        ("interrupts_per_frame", interrupts, "1"),
-        ("doorbells_per_frame", doorbells, "1"),
-    ] {
-        bench.record(
-            Figure::new(figure, value, unit)
-                .with("driver", "ferronic")
-                .with("direction", direction)
-                .with("tso", "off"),
-        );
-    }
 }
 
 /// What went through the guest and came out is what went in: the first capture, the begin of the
