@@ -16,7 +16,7 @@ use crate::lint::Check;
 const PLAN: &str = "tests/testplan.md";
 
 /// Crates with tests, and their folders.
-const CRATES: [(&str, &str); 10] = [
+const CRATES: [(&str, &str); 11] = [
     ("ferronic", "host/driver"),
     ("ferronic-block-tests", "tests/blocks"),
     ("ferronic-cli", "host/cli"),
@@ -26,6 +26,7 @@ const CRATES: [(&str, &str); 10] = [
     ("ferronic-guest-tests", "tests/guest"),
     ("ferronic-sim", "sim"),
     ("ferronic-spec", "host/spec"),
+    ("ferronic-transfer", "host/transfer"),
     ("xtask", "xtask/src"),
 ];
 
