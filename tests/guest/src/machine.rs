@@ -16,6 +16,9 @@ use crate::kit::Kit;
 
 /// How long a boot may take on a machine under load.
 const BOOT: Duration = Duration::from_secs(120);
+/// A periodic tick. A kernel that arms its timer anew for each event was seen to lose one where the
+/// host was so busy that the clock seemed to leap, and then to sleep for seconds.
+const TICK: &str = "nohz=off highres=off";
 const OFF: Duration = Duration::from_secs(30);
 
 /// How the guest treats DMA.
@@ -101,7 +104,7 @@ impl Machine {
             .arg(&initramfs)
             .args(["-append"])
             .arg(format!(
-                "console=ttyS0 quiet panic=-1 {iommu} {}",
+                "console=ttyS0 quiet panic=-1 {TICK} {iommu} {}",
                 plan.kernel_arguments
             ))
             .args([
