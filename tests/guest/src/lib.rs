@@ -24,7 +24,9 @@ mod kit;
 mod machine;
 mod program;
 mod programs;
+mod reference;
 pub mod scenario;
+pub mod summary;
 
 pub use card::{Card, Counters};
 pub use error::GuestError;

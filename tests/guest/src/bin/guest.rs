@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use ferronic_figures::Report;
-use ferronic_guest_tests::GuestError;
 use ferronic_guest_tests::scenario::{Bench, Scenario};
+use ferronic_guest_tests::{GuestError, summary};
 use ferronic_sim::cli::Serve;
 
 /// Runs stock drivers in a guest on the card.
@@ -74,7 +74,7 @@ fn run(cli: &Cli) -> Result<(), GuestError> {
         figures: bench.figures,
     };
     if !report.figures.is_empty() {
-        println!("{}", report.table(&["driver", "direction", "mtu"]));
+        print!("{}", summary::table(&report.figures));
     }
     if let Some(path) = &cli.json {
         report.write(path).map_err(GuestError::file(path))?;

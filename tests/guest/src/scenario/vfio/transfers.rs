@@ -5,14 +5,17 @@ use ferronic_guest_agent::{Exit, Request};
 use serde_json::Value;
 
 use super::Ours;
+use crate::reference::bench_bytes_per_cycle;
 use crate::scenario::Bench;
 use crate::scenario::tools::{Direction, GUEST, PEER, until};
 use crate::{Counters, GuestError, PATIENCE, ensure};
 
 /// Bytes of a TCP transfer.
-const BULK: u64 = 4 << 20;
+const BULK: u32 = 4 << 20;
 /// IP and TCP headers without options.
-const HEADERS: u64 = 40;
+const HEADERS: u32 = 40;
+/// Bytes of an Ethernet header.
+const ETHERNET: u32 = 14;
 
 /// What is to pass.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +25,7 @@ pub struct Expected {
     /// How many frames, about.
     pub frames: usize,
     /// MTU of a TCP transfer; others have frames of many sizes.
-    pub mtu: Option<u64>,
+    pub mtu: Option<u32>,
     /// No driver had the card since the machine was started.
     pub first: bool,
 }
@@ -61,11 +64,11 @@ pub fn measured(
         exit.code,
         exit.stderr
     );
-    rate(bench, &last.since(&first), expected);
+    rate(bench, &last.since(&first), expected)?;
     Ok(exit)
 }
 
-fn rate(bench: &mut Bench, counters: &Counters, expected: &Expected) {
+fn rate(bench: &mut Bench, counters: &Counters, expected: &Expected) -> Result<(), GuestError> {
     let direction = expected.direction.name();
     let frames = counters.get(&format!("frames {direction}"));
     let bytes = counters.get(&format!("bytes {direction}"));
@@ -92,6 +95,11 @@ fn rate(bench: &mut Bench, counters: &Counters, expected: &Expected) {
     ] {
         bench.record(figure(name, value, unit, expected));
     }
+    if let Some(mtu) = expected.mtu {
+        let share = per_cycle / bench_bytes_per_cycle(direction, mtu + ETHERNET)?;
+        bench.record(figure("share_of_bench", share, "1", expected));
+    }
+    Ok(())
 }
 
 fn figure(name: &str, value: f64, unit: &str, expected: &Expected) -> Figure {
@@ -122,7 +130,7 @@ pub fn tcp(bench: &mut Bench, ours: &mut Ours<'_>) -> Result<(), GuestError> {
             ];
             let expected = Expected {
                 direction,
-                frames: usize::try_from(BULK / (mtu - HEADERS)).unwrap_or(usize::MAX),
+                frames: (BULK / (mtu - HEADERS)) as usize,
                 mtu: Some(mtu),
                 first: false,
             };
@@ -130,7 +138,7 @@ pub fn tcp(bench: &mut Bench, ours: &mut Ours<'_>) -> Result<(), GuestError> {
             let report = report(ours, file)?;
             let passed = value(&report, "tcp_bytes");
             ensure!(
-                passed == BULK as f64 && report["figures"][0]["params"]["intact"] == true,
+                passed == f64::from(BULK) && report["figures"][0]["params"]["intact"] == true,
                 "{way}, MTU {mtu}: not every byte arrived: {report}"
             );
             let mbit = value(&report, "tcp_mbit_s");
