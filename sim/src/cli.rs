@@ -53,8 +53,9 @@ pub struct Serve {
     messages: Option<PathBuf>,
 }
 
-/// `ferronic-sim serve`.
+/// `ferronic-sim serve`. Says on standard error what `RUST_LOG` asks for, warnings by default.
 pub fn serve(arguments: Serve) -> ExitCode {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

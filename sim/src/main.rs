@@ -21,7 +21,6 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
     let Command::Serve(arguments) = Cli::parse().command;
     serve(arguments)
 }

@@ -22,13 +22,20 @@ impl Pattern {
 
     /// The next bytes.
     pub fn fill(&mut self, buffer: &mut [u8]) {
-        for byte in buffer {
-            if self.used == self.word.len() {
-                self.word = self.next().to_le_bytes();
-                self.used = 0;
-            }
-            *byte = self.word[self.used];
-            self.used += 1;
+        let left = (self.word.len() - self.used).min(buffer.len());
+        let (head, rest) = buffer.split_at_mut(left);
+        head.copy_from_slice(&self.word[self.used..self.used + left]);
+        self.used += left;
+        // Word by word: an emulated processor is slow.
+        let mut words = rest.chunks_exact_mut(8);
+        for word in &mut words {
+            word.copy_from_slice(&self.next().to_le_bytes());
+        }
+        let tail = words.into_remainder();
+        if !tail.is_empty() {
+            self.word = self.next().to_le_bytes();
+            self.used = tail.len();
+            tail.copy_from_slice(&self.word[..tail.len()]);
         }
     }
 

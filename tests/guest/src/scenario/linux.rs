@@ -17,8 +17,12 @@ const MIB: u64 = 1 << 20;
 const BULK: u64 = 4 * MIB;
 /// Bytes of one that only shows that things work.
 const SOME: u64 = MIB / 4;
-/// Bytes of one that is broken off.
-const ENDLESS: u64 = 16 * MIB;
+/// Bytes of transfers that are broken off, by direction. What is sent is made beforehand.
+const ENDLESS: [u64; 2] = [4 * MIB, 16 * MIB];
+/// Bytes on the wire, each way, by which they are on their way.
+const UNDER_WAY: f64 = 150e3;
+/// Times that the driver is taken away.
+const ROUNDS: u64 = 4;
 const PINGS: u32 = 200;
 const JUMBO: u32 = 9000;
 const USUAL: u32 = 1500;
@@ -227,21 +231,23 @@ fn down_and_up(
         interface_up(&mut machine.guest, &card.address)?;
         ping(&mut machine.guest, 10, 64)?;
     }
+    println!("  down and up again");
     Ok(())
 }
 
 /// The driver goes while frames are on their way in both directions, and comes back.
 fn unbind_under_traffic(machine: &mut Machine, card: &PciFunction) -> Result<(), GuestError> {
-    for round in 0..4 {
+    for round in 0..ROUNDS {
+        let before = machine.card.counters()?;
         let mut traffic = Vec::new();
-        for direction in Direction::BOTH {
-            let request = transfer_request(direction, ENDLESS, round);
+        for (direction, bytes) in Direction::BOTH.into_iter().zip(ENDLESS) {
+            let request = transfer_request(direction, bytes, round);
             traffic.push(machine.guest.start(request)?);
         }
-        let before = machine.card.counters()?;
         until("traffic", PATIENCE, || {
             let passed = machine.card.counters()?.since(&before);
-            let enough = passed.get("frames rx") > 100.0 && passed.get("frames tx") > 100.0;
+            let both = ["bytes rx", "bytes tx"].map(|name| passed.get(name));
+            let enough = both.iter().all(|bytes| *bytes > UNDER_WAY);
             Ok(enough.then_some(()))
         })?;
         machine
@@ -260,6 +266,7 @@ fn unbind_under_traffic(machine: &mut Machine, card: &PciFunction) -> Result<(),
         ping(&mut machine.guest, 20, 1400)?;
     }
     transfer(machine, Direction::Receive, SOME, 31)?;
+    println!("  {ROUNDS} times unbound and bound again under traffic");
     Ok(())
 }
 
