@@ -133,7 +133,9 @@ module msix
   wire [7:0] gather_vec = {reg_word[2:0], gather_q};
 
   // Priorities when idle: registers, then a new interrupt, then the search.
-  wire recall    = (state_q == StIdle) && msg_valid_q && !msg_ready_i && (!open || recall_q);
+  // A message that waits is not offered from the very cycle on in which it must not be sent.
+  wire withheld  = !open || recall_q;
+  wire recall    = (state_q == StIdle) && msg_valid_q && withheld;
   wire forget    = (state_q == StIdle) && off_q && !msg_valid_q;
   wire take_reg  = (state_q == StIdle) && reg_new && !recall && !forget;
   wire can_irq   = (state_q == StIdle) && !reg_new && !msg_valid_q && !forget;
@@ -215,8 +217,8 @@ module msix
     end else begin
       open_q        <= open;
       reg_rsp_o.ack <= 1'b0;
-      ev_irq_o      <= msg_valid_q && msg_ready_i;
-      if (msg_valid_q && msg_ready_i) msg_valid_q <= 1'b0;
+      ev_irq_o      <= msg_valid_o && msg_ready_i;
+      if (msg_valid_o && msg_ready_i) msg_valid_q <= 1'b0;
       if (open && !open_q) rescan_q <= 1'b1;
 
       unique case (state_q)
@@ -316,11 +318,12 @@ module msix
     if (state_q == StData) data_q <= tab_rdata;
   end
 
-  assign msg_valid_o = msg_valid_q;
+  assign msg_valid_o = msg_valid_q && !withheld;
   assign msg_addr_o  = {high_q, low_q};
   assign msg_data_o  = data_q;
   assign idle_o      = (state_q == StIdle) && !msg_valid_q && !scan_q && !rescan_q && !off_q;
 
-  `FERRONIC_ASSERT_STABLE(MsgStable, msg_valid_o, msg_ready_i || fn_rst_i || clear_i || recall,
+  `FERRONIC_ASSERT_STABLE(MsgStable, msg_valid_q,
+    (msg_ready_i && msg_valid_o) || fn_rst_i || clear_i || recall,
     ({msg_addr_o, msg_data_o}), clk_i, rst_ni)
 endmodule

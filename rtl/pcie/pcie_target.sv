@@ -165,11 +165,11 @@ module pcie_target
   wire reg_done  = (state_q == StReg) && (reg_rsp_i.ack || no_access);
   wire more      = !win_q && two_dw && !second_q;
 
-  assign reg_req_o.valid = (state_q == StReg) && !no_access;
-  assign reg_req_o.write = has_data;
-  assign reg_req_o.addr  = reg_addr;
-  assign reg_req_o.be    = reg_be;
-  assign reg_req_o.wdata = data_q[31:0];
+  // A cycle later than known: the way from the TLP to the registers is long enough.
+  always_ff @(posedge clk_i) begin
+    reg_req_o <= '{valid: (state_q == StReg) && !no_access && !reg_rsp_i.ack && rst_ni,
+                   write: has_data, addr: reg_addr, be: reg_be, wdata: data_q[31:0]};
+  end
 
   assign cfg_addr_o  = {hdr_q[75:72], hdr_q[71:66]};
   assign cfg_be_o    = first_be;

@@ -131,18 +131,11 @@ module virtio_engine
   assign broken_o = broken && !fn_rst_i;
 
   // ---------------------------------------------------------------- registers
-  // A cycle later than asked: the way from the TLP to here is long enough.
-  reg_req_t req_q;
-  always_ff @(posedge clk_i) begin
-    req_q       <= reg_req_i;
-    req_q.valid <= reg_req_i.valid && !reg_rsp_o.ack && rst_ni;
-  end
-
   reg_req_t [4:0] slave_req;
   reg_rsp_t [4:0] slave_rsp;
   logic [2:0]     slave;
   always_comb begin
-    unique casez (req_q.addr[15:12])
+    unique casez (reg_req_i.addr[15:12])
       4'h0:    slave = 3'd0;  // common configuration
       4'h1:    slave = 3'd1;  // ISR
       4'h2:    slave = 3'd2;  // device configuration
@@ -153,8 +146,8 @@ module virtio_engine
   end
   always_comb begin
     for (int s = 0; s < 5; s++) begin
-      slave_req[s]       = req_q;
-      slave_req[s].valid = req_q.valid && (slave == 3'(s));
+      slave_req[s]       = reg_req_i;
+      slave_req[s].valid = reg_req_i.valid && (slave == 3'(s));
     end
   end
   assign reg_rsp_o = slave_rsp[slave];
@@ -254,7 +247,7 @@ module virtio_engine
   qid_t       vq_irq_q;
   assign config_changed = (strap_i.link_up != link_q) && !fn_rst_i;
   wire   isr_read = slave_req[1].valid && !isr_ack_q && !slave_req[1].write &&
-                    (req_q.addr[15:2] == 14'h400) && req_q.be[0];
+                    (reg_req_i.addr[15:2] == 14'h400) && reg_req_i.be[0];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -272,7 +265,7 @@ module virtio_engine
         isr_q     <= '0;
       end else begin
         if ((config_changed || broken) && driver_ok) cfg_irq_q <= 1'b1;
-        else if (cfg_irq_q && !vq_irq.valid && irq_ready_i) cfg_irq_q <= 1'b0;
+        else if (cfg_irq_q && !vq_irq.valid && vq_irq_ready) cfg_irq_q <= 1'b0;
         // Reading clears what was read; MSI-X drivers use it for configuration changes only.
         isr_q[0] <= (isr_q[0] && !isr_read) || (isr_set && !msix_enable_i);
         isr_q[1] <= (isr_q[1] && !isr_read) || ((config_changed || broken) && driver_ok);
@@ -281,9 +274,14 @@ module virtio_engine
   end
   assign slave_rsp[1] = '{ack: isr_ack_q, rdata: {30'd0, isr_rdata_q}};
 
-  assign irq_o         = vq_irq.valid ? vq_irq : '{valid: cfg_irq_q, vector: config_vector};
-  assign vq_irq_ready  = irq_ready_i;
-  assign irq_event_o   = vq_irq.valid && irq_ready_i;
+  // The state machines there and here do not see each other.
+  prim_slice #(.Width(16)) u_irq (
+    .clk_i, .rst_ni, .clr_i(fn_rst_i),
+    .in_valid_i(vq_irq.valid || cfg_irq_q), .in_ready_o(vq_irq_ready),
+    .in_data_i(vq_irq.valid ? vq_irq.vector : config_vector),
+    .out_valid_o(irq_o.valid), .out_ready_i(irq_ready_i), .out_data_o(irq_o.vector)
+  );
+  assign irq_event_o   = vq_irq.valid && vq_irq_ready;
   assign irq_event_q_o = vq_irq_q;
 
   // ---------------------------------------------------------------- reading rings
@@ -613,7 +611,7 @@ module virtio_engine
   );
 
   assign drained_o = avail_drained && load_idle && arb_idle && walk_rx_idle && walk_tx_idle &&
-                     used_idle && notify_idle;
+                     used_idle && notify_idle && !irq_o.valid;
   assign idle_o    = drained_o && avail_idle && window_idle && !cfg_irq_q && !reg_req_i.valid;
 
   // Which queue broke is seen in the waveform; software resets the whole device.
