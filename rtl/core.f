@@ -9,6 +9,7 @@ rtl/common/byte_rotate.sv
 rtl/common/lane_ram.sv
 rtl/common/prim_fifo.sv
 rtl/common/prim_lutram.sv
+rtl/common/header_parser.sv
 rtl/common/prim_ram_1r1w.sv
 rtl/common/prim_skid.sv
 rtl/common/prim_slice.sv
@@ -39,7 +40,7 @@ rtl/virtio/vq_walker.sv
 rtl/regs/regs_window.sv
 rtl/rx/rx_fifo.sv
 rtl/rx/rx_path.sv
-rtl/rx/rx_steer.sv
+rtl/rx/rx_check.sv
 rtl/rx/rx_writer.sv
 rtl/tx/tx_complete.sv
 rtl/tx/tx_out.sv

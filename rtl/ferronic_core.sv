@@ -226,7 +226,8 @@ module ferronic_core
   qid_t         rxb_req_q, txb_req_q, work_q, check_q, tx_error_q;
   vq_seg_t      rxb_seg, txb_seg;
   logic         buf_avail, work_valid, has_work, tx_error;
-  logic         driver_ok, mrg_rxbuf, virtio_idle, virtio_drained, tx_drained, broken, irq_event;
+  logic         driver_ok, mrg_rxbuf, guest_csum, virtio_idle, virtio_drained, tx_drained, broken;
+  logic         irq_event;
   qid_t         irq_q;
   frame_event_t rx_event, tx_event;
   logic [6:0]   pairs_in_use;
@@ -307,6 +308,7 @@ module ferronic_core
     .card_event_i      (card_event),
     .driver_ok_o       (driver_ok),
     .mrg_rxbuf_o       (mrg_rxbuf),
+    .guest_csum_o      (guest_csum),
     .pairs_in_use_o    (pairs_in_use),
     .broken_o          (broken),
     .irq_event_o       (irq_event),
@@ -328,6 +330,7 @@ module ferronic_core
     .stalled_o      (rx_stalled),
     .pairs_in_use_i (pairs_in_use),
     .mrg_rxbuf_i    (mrg_rxbuf),
+    .guest_csum_i   (guest_csum),
     .driver_ok_i    (driver_ok),
     .lossless_i     (strap_i.rx_lossless),
     .max_frame_i    (max_frame),

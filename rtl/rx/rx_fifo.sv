@@ -6,8 +6,8 @@
 //
 // Byte b of a frame is at slot address 12 + b, so a beat is rotated by the constant 12 mod Lanes.
 // Throughput: one beat a cycle, and one (two at 64 bits) cycles a frame for the header, spent ahead
-// of the frame when the wire is quiet. Latency: five cycles from the last beat on the wire to
-// `frame_valid_o`.
+// of the frame when the wire is quiet; one more for a frame whose sums are found right, to say so
+// in its header. Latency: from the result of rx_check three cycles to `frame_valid_o`.
 //
 // Frames leave by `frame_*` in the order of arrival; the slot stays until `release_*`, in the same
 // order. `patch_*` sets num_buffers of a frame that left and was not released.
@@ -42,11 +42,16 @@ module rx_fifo
   input  logic [BytesW-1:0] rx_bytes_i,
   input  logic [DataW-1:0]  rx_data_i,
 
-  // Beats that are stored, for the hash; it comes back in the cycle after the last one.
+  // Beats that are stored, `last` of good frames only; for each of those a result comes back.
+  input  logic              check_ready_i,  // a frame may begin
   output logic              beat_valid_o,
   output logic              beat_first_o,
+  output logic              beat_last_o,
+  output logic [BytesW-1:0] beat_bytes_o,
   output logic [DataW-1:0]  beat_data_o,
-  output logic [15:0]       beat_len_o,
+  input  logic              mark_i,         // say in its header that a frame's sums are right
+  input  logic              result_valid_i,
+  input  logic              sum_ok_i,
   input  logic [15:0]       hash_i,
 
   output logic              frame_valid_o,
@@ -140,12 +145,20 @@ module rx_fifo
   logic [13:0]  max_q;
   logic         rel_valid_q;
   word_t        rel_words_q;
-  logic         rec_push_q;
-  logic [13:0]  rec_len_q;
-  logic [RecAddrW:0] rec_wptr_q, rec_rptr_q, rec_level; // records of whole frames
+  logic         good_q;
+  logic [13:0]  good_len_q;
+  word_t        good_base_q;
+  // Records of whole frames, and how many they will be with those that wait for a result.
+  logic [RecAddrW:0] rec_wptr_q, rec_rptr_q, rec_gptr_q, rec_level, rec_used;
 
-  wire          port_free = !patch_valid_i;
-  wire          may_begin = room_q && rec_room_q;
+  // A result ends a frame's stay here; the flags are set in its header first.
+  logic         wait_ready, wait_valid;
+  logic [13:0]  rec_len;
+  word_t        rec_base;
+  wire          rec_push = result_valid_i;
+  wire          mark = result_valid_i && sum_ok_i && mark_i;
+  wire          port_free = !patch_valid_i && !mark;
+  wire          may_begin = room_q && rec_room_q && wait_ready && check_ready_i;
   wire          full_drop = !lossless_i && fresher_q && in_valid;
 
   // Length with this beat. `beat_q` stops a beat after `max_q`, so 15 bits hold it.
@@ -169,7 +182,7 @@ module rx_fifo
     endcase
   end
 
-  assign patch_ready_o = 1'b1;
+  assign patch_ready_o = !mark;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -180,7 +193,7 @@ module rx_fifo
       beat_q     <= '0;
       fresh_q    <= 1'b0;
       fresher_q  <= 1'b0;
-      rec_push_q <= 1'b0;
+      good_q     <= 1'b0;
     end else if (fn_rst_i) begin
       state_q    <= StHdr0;
       base_q     <= '0;
@@ -189,9 +202,9 @@ module rx_fifo
       beat_q     <= '0;
       fresh_q    <= 1'b0;
       fresher_q  <= 1'b0;
-      rec_push_q <= 1'b0;
+      good_q     <= 1'b0;
     end else begin
-      rec_push_q <= good;
+      good_q     <= good;
       // Two cycles after the end of a frame `room_q` is of what came after it.
       fresh_q    <= 1'b1;
       fresher_q  <= fresh_q;
@@ -243,7 +256,7 @@ module rx_fifo
       drop_full_o  <= 1'b0;
     end else begin
       room_q       <= !(&used[AddrW-1:$clog2(Margin)]);
-      rec_room_q   <= !rec_level[RecAddrW] && !(&rec_level[RecAddrW-1:1]);
+      rec_room_q   <= !rec_used[RecAddrW] && !(&rec_used[RecAddrW-1:1]);
       max_q        <= (max_frame_i > 16'(MaxFrameBytes)) ? 14'(MaxFrameBytes) : max_frame_i[13:0];
       rel_valid_q  <= release_valid_i && !fn_rst_i;
       drop_abort_o <= store && in_last && in_abort && !fn_rst_i;
@@ -256,8 +269,23 @@ module rx_fifo
 
   always_ff @(posedge clk_i) begin
     rel_words_q <= slot_words(release_len_i[13:0]);
-    rec_len_q   <= len[13:0];
+    good_len_q  <= len[13:0];
+    good_base_q <= base_q;
   end
+
+  // Frames that wait for their result.
+  logic [(DataW == 64) ? 2 : 4:0] wait_level;
+  prim_fifo #(.Width(14 + AddrW), .Depth((DataW == 64) ? 4 : 16)) u_wait (
+    .clk_i, .rst_ni,
+    .clr_i     (fn_rst_i),
+    .wr_valid_i(good_q),
+    .wr_ready_o(wait_ready),
+    .wr_data_i ({good_len_q, good_base_q}),
+    .rd_valid_o(wait_valid),
+    .rd_ready_i(rec_push),
+    .rd_data_o ({rec_len, rec_base}),
+    .level_o   (wait_level)
+  );
 
   // One write a cycle: a patch, a header or a beat.
   logic [Lanes-1:0] data_inc;
@@ -273,13 +301,19 @@ module rx_fifo
   localparam int unsigned NumLane = NumByte % Lanes;
   localparam int unsigned NumWord = NumByte / Lanes;
   localparam logic [DataW-1:0] HdrData = DataW'(1) << (8 * NumLane);
+  // Flags, byte 0 (virtio 1.2, "Device Operation" of the network device).
+  localparam logic [7:0] DataValid = 8'd2;
 
   always_comb begin
     ram_winc_o  = '0;
     ram_waddr_o = base_q;
     ram_wdata_o = rotated;
     ram_we_o    = '0;
-    if (patch_valid_i) begin
+    if (mark) begin
+      ram_we_o[0]      = 1'b1;
+      ram_waddr_o      = rec_base;
+      ram_wdata_o[7:0] = DataValid;
+    end else if (patch_valid_i) begin
       ram_we_o[NumLane+:2]        = 2'b11;
       ram_waddr_o                 = patch_ptr_i[LaneW+:AddrW] + word_t'(NumWord);
       ram_wdata_o[8*NumLane+:16]  = patch_num_buffers_i;
@@ -306,8 +340,9 @@ module rx_fifo
 
   assign beat_valid_o = store;
   assign beat_first_o = (beat_q == '0);
+  assign beat_last_o  = good;
+  assign beat_bytes_o = in_bytes;
   assign beat_data_o  = in_data;
-  assign beat_len_o   = {2'b00, rec_len_q};
 
   // ---------------------------------------------------------------- records of whole frames
   // RAM, then its output register, then `out_q`: the slot address is summed up from registers only.
@@ -318,15 +353,16 @@ module rx_fifo
   word_t              out_word_q;
 
   assign rec_level = rec_wptr_q - rec_rptr_q;
+  assign rec_used  = rec_gptr_q - rec_rptr_q;
   wire   out_pop   = out_valid_q && frame_ready_i;
   wire   out_load  = fetched_q && (!out_valid_q || out_pop);
   wire   rec_fetch = (rec_level != '0) && (!fetched_q || out_load);
 
   prim_ram_1r1w #(.Width(RecW), .Depth(Frames)) u_records (
     .clk_i,
-    .we_i   (rec_push_q),
+    .we_i   (rec_push),
     .waddr_i(rec_wptr_q[RecAddrW-1:0]),
-    .wdata_i({rec_len_q, hash_i}),
+    .wdata_i({rec_len, hash_i}),
     .re_i   (rec_fetch),
     .raddr_i(rec_rptr_q[RecAddrW-1:0]),
     .rdata_o(rec_data)
@@ -335,18 +371,21 @@ module rx_fifo
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       rec_wptr_q  <= '0;
+      rec_gptr_q  <= '0;
       rec_rptr_q  <= '0;
       fetched_q   <= 1'b0;
       out_valid_q <= 1'b0;
       out_word_q  <= '0;
     end else if (fn_rst_i) begin
       rec_wptr_q  <= '0;
+      rec_gptr_q  <= '0;
       rec_rptr_q  <= '0;
       fetched_q   <= 1'b0;
       out_valid_q <= 1'b0;
       out_word_q  <= '0;
     end else begin
-      if (rec_push_q) rec_wptr_q <= rec_wptr_q + 1'b1;
+      if (good) rec_gptr_q <= rec_gptr_q + 1'b1;
+      if (rec_push) rec_wptr_q <= rec_wptr_q + 1'b1;
       if (rec_fetch) rec_rptr_q <= rec_rptr_q + 1'b1;
       fetched_q   <= rec_fetch || (fetched_q && !out_load);
       out_valid_q <= out_load || (out_valid_q && !out_pop);
@@ -363,15 +402,16 @@ module rx_fifo
   assign frame_o.len   = {2'b00, out_len_q};
   assign frame_o.hash  = out_hash_q;
 
-  assign idle_o = !in_valid && !out_valid_q && !fetched_q && (rec_level == '0) && !rec_push_q &&
+  assign idle_o = !in_valid && !out_valid_q && !fetched_q && (rec_used == '0) &&
                   (beat_q == '0) && (state_q != StSkip);
 
   // Only what lies inside the RAM and below the largest frame is looked at, in whole words.
   logic unused;
-  assign unused = ^{release_len_i[15:14], patch_ptr_i, fill[LaneW-1:0]};
+  assign unused = ^{release_len_i[15:14], patch_ptr_i, fill[LaneW-1:0], wait_level};
 
   `FERRONIC_ASSERT(RoomKept, !store || used < word_t'(Words - 3), clk_i, rst_ni)
-  `FERRONIC_ASSERT(RecordsInRange, rec_level <= (RecAddrW + 1)'(Frames), clk_i, rst_ni)
+  `FERRONIC_ASSERT(ResultHasFrame, !result_valid_i || wait_valid, clk_i, rst_ni)
+  `FERRONIC_ASSERT(RecordsInRange, rec_used <= (RecAddrW + 1)'(Frames), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(FrameStable, frame_valid_o, frame_ready_i || fn_rst_i, frame_o,
                           clk_i, rst_ni)
 endmodule

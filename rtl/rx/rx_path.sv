@@ -2,7 +2,7 @@
 //
 // Receive path: frames from the wire to buffers in host memory.
 //
-//   wire -> rx_fifo (store and forward, with rx_steer beside it) -> rx_writer -> dma_write
+//   wire -> rx_fifo (store and forward, with rx_check beside it) -> rx_writer -> dma_write
 //                    \-> frame RAM -----------------------------------> RAM read port
 //
 // The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are
@@ -33,6 +33,7 @@ module rx_path
   // Settings. `pairs_in_use_i` is 1 to 64, `max_frame_i` counts bytes without FCS.
   input  logic [6:0]        pairs_in_use_i,
   input  logic              mrg_rxbuf_i,
+  input  logic              guest_csum_i,
   input  logic              driver_ok_i,
   input  logic              lossless_i,
   input  logic [15:0]       max_frame_i,
@@ -82,9 +83,10 @@ module rx_path
 );
   localparam int unsigned AddrW = $clog2(RamBytes / Lanes);
 
-  logic             beat_valid, beat_first;
-  logic [DataW-1:0] beat_data;
-  logic [15:0]      beat_len, hash;
+  logic              check_ready, beat_valid, beat_first, beat_last, result_valid, sum_ok;
+  logic [BytesW-1:0] beat_bytes;
+  logic [DataW-1:0]  beat_data;
+  logic [15:0]       hash;
   logic             frame_valid, frame_ready, release_valid, patch_valid, patch_ready;
   rx_frame_t        frame;
   logic [15:0]      release_len, patch_ptr, patch_num_buffers;
@@ -98,10 +100,15 @@ module rx_path
     .idle_o             (fifo_idle),
     .lossless_i, .max_frame_i,
     .rx_valid_i, .rx_ready_o, .rx_last_i, .rx_abort_i, .rx_bytes_i, .rx_data_i,
+    .check_ready_i      (check_ready),
     .beat_valid_o       (beat_valid),
     .beat_first_o       (beat_first),
+    .beat_last_o        (beat_last),
+    .beat_bytes_o       (beat_bytes),
     .beat_data_o        (beat_data),
-    .beat_len_o         (beat_len),
+    .mark_i             (guest_csum_i),
+    .result_valid_i     (result_valid),
+    .sum_ok_i           (sum_ok),
     .hash_i             (hash),
     .frame_valid_o      (frame_valid),
     .frame_ready_i      (frame_ready),
@@ -119,13 +126,18 @@ module rx_path
     .drop_short_o, .drop_long_o, .drop_abort_o, .drop_full_o
   );
 
-  rx_steer #(.DataW(DataW)) u_steer (
-    .clk_i,
-    .beat_valid_i(beat_valid),
-    .beat_first_i(beat_first),
-    .beat_data_i (beat_data),
-    .len_i       (beat_len),
-    .hash_o      (hash)
+  rx_check #(.DataW(DataW)) u_check (
+    .clk_i, .rst_ni,
+    .clr_i         (fn_rst_i),
+    .ready_o       (check_ready),
+    .beat_valid_i  (beat_valid),
+    .beat_first_i  (beat_first),
+    .beat_last_i   (beat_last),
+    .beat_bytes_i  (beat_bytes),
+    .beat_data_i   (beat_data),
+    .result_valid_o(result_valid),
+    .sum_ok_o      (sum_ok),
+    .hash_o        (hash)
   );
 
   lane_ram #(.DataW(DataW), .Bytes(RamBytes)) u_ram (

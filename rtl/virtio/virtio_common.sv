@@ -53,16 +53,18 @@ module virtio_common
   output logic        indirect_o,
   output logic        notif_data_o,
   output logic        mrg_rxbuf_o,
+  output logic        guest_csum_o,
   output logic [15:0] config_vector_o
 );
   // Feature bits (virtio 1.2, "Reserved Feature Bits" and "Feature bits" of the network device).
-  localparam int unsigned FMtu = 3, FMac = 5, FMrgRxbuf = 15, FStatus = 16, FIndirect = 28,
-                          FEventIdx = 29, FVersion1 = 32, FAccess = 33, FOrder = 36,
+  localparam int unsigned FGuestCsum = 1, FMtu = 3, FMac = 5, FMrgRxbuf = 15, FStatus = 16,
+                          FIndirect = 28, FEventIdx = 29, FVersion1 = 32, FAccess = 33, FOrder = 36,
                           FNotifData = 38, FRingReset = 40, FSpeedDuplex = 63;
   localparam logic [63:0] Implemented =
-      (64'd1 << FMtu) | (64'd1 << FMac) | (64'd1 << FMrgRxbuf) | (64'd1 << FStatus) |
-      (64'd1 << FIndirect) | (64'd1 << FEventIdx) | (64'd1 << FVersion1) | (64'd1 << FAccess) |
-      (64'd1 << FOrder) | (64'd1 << FNotifData) | (64'd1 << FRingReset) | (64'd1 << FSpeedDuplex);
+      (64'd1 << FGuestCsum) | (64'd1 << FMtu) | (64'd1 << FMac) | (64'd1 << FMrgRxbuf) |
+      (64'd1 << FStatus) | (64'd1 << FIndirect) | (64'd1 << FEventIdx) | (64'd1 << FVersion1) |
+      (64'd1 << FAccess) | (64'd1 << FOrder) | (64'd1 << FNotifData) | (64'd1 << FRingReset) |
+      (64'd1 << FSpeedDuplex);
   // Status bits (virtio 1.2, "Device Status Field").
   localparam int unsigned SDriverOk = 2, SFeaturesOk = 3, SNeedsReset = 6;
 
@@ -265,6 +267,7 @@ module virtio_common
   assign indirect_o      = driver_q[FIndirect];
   assign notif_data_o    = driver_q[FNotifData];
   assign mrg_rxbuf_o     = driver_q[FMrgRxbuf];
+  assign guest_csum_o    = driver_q[FGuestCsum];
   assign config_vector_o = vector_as_read(cfg_vector_q);
 
   logic unused;

@@ -10,7 +10,7 @@ bitflags! {
     pub struct Features: u64 {
         /// The device completes checksums marked by the driver.
         const CSUM = 1 << 0;
-        /// The driver takes frames with partial checksums.
+        /// The driver takes frames whose checksums the device has verified, or left partial.
         const GUEST_CSUM = 1 << 1;
         /// The device offers a maximum MTU.
         const MTU = 1 << 3;
@@ -73,6 +73,7 @@ impl Features {
         .union(Self::MAC)
         .union(Self::STATUS)
         .union(Self::MTU)
+        .union(Self::GUEST_CSUM)
         .union(Self::SPEED_DUPLEX)
         .union(Self::MRG_RXBUF);
 }

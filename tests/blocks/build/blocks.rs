@@ -23,6 +23,7 @@ const fn block(
 pub const BLOCKS: &[Block] = &[
     block("prim_fifo", "prim_fifo", &[("Width", 40), ("Depth", 8)]),
     block("prim_skid", "prim_skid", &[("Width", 100)]),
+    block("header_parser", "header_parser", &[]),
     block("dma_write_64", "dma_write", &[("DataW", 64)]),
     block("dma_write_512", "dma_write", &[("DataW", 512)]),
     block("dma_read_64", "dma_read", &[("DataW", 64), ("TimeoutCycles", 1600)]),

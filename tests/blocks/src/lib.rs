@@ -12,6 +12,7 @@ mod bits;
 mod block;
 mod control;
 mod ffi;
+pub mod frames;
 mod layout;
 mod memory;
 mod rng;

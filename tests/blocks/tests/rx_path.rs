@@ -4,10 +4,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use ferronic_block_tests::{
-    Bits, Block, Buffer, Failure, HostMemory, Rng, Walker, ensure, for_seeds, layout,
+    Bits, Block, Buffer, Failure, HostMemory, Rng, Walker, ensure, for_seeds, frames, layout,
 };
 
 const HEADER: u64 = 12;
+const DATA_VALID: u8 = 2;
 
 /// A write command under way: address, length, RAM address, bytes read so far.
 struct Write {
@@ -38,7 +39,11 @@ struct Bench {
     /// Used entries of frames that were published. The commit of the last buffer may come later:
     /// its other segments are read first.
     frames: VecDeque<Vec<(u64, u64, u64)>>,
-    flows: HashMap<Vec<u8>, u64>,
+    /// Which queue frames of a hash went to.
+    flows: HashMap<u16, u64>,
+    /// GUEST_CSUM was negotiated.
+    checks: bool,
+    marked: u64,
     next_buffer: u64,
     queues: u64,
     delivered: u64,
@@ -79,6 +84,8 @@ impl Bench {
             used: Vec::new(),
             frames: VecDeque::new(),
             flows: HashMap::new(),
+            checks: rng.chance(75),
+            marked: 0,
             next_buffer: 0,
             queues: pairs,
             delivered: 0,
@@ -87,6 +94,7 @@ impl Bench {
         };
         bench.block.set("pairs_in_use_i", pairs);
         bench.block.set("mrg_rxbuf_i", merge);
+        bench.block.set("guest_csum_i", bench.checks);
         bench.block.set("driver_ok_i", true);
         bench.block.set("lossless_i", lossless);
         bench.block.set("max_frame_i", bench.max_frame);
@@ -113,7 +121,12 @@ impl Bench {
             2..6 => 64,
             _ => rng.range(60, 1514),
         };
-        let frame = self.frame(len, rng);
+        // Half of them with headers of all kinds, right and wrong.
+        let frame = if rng.chance(50) {
+            frames::frame(rng)
+        } else {
+            self.frame(len, rng)
+        };
         self.wire.push_back((frame, rng.chance(5)));
     }
 
@@ -305,22 +318,27 @@ impl Bench {
             }
         }
         let header = &bytes[..HEADER as usize];
+        let said = frames::verdict(&bytes[HEADER as usize..]);
         let mut wanted = [0u8; HEADER as usize];
+        if said.sum_ok && self.checks {
+            wanted[0] = DATA_VALID;
+            self.marked += 1;
+        }
         wanted[10..].copy_from_slice(&(used.len() as u16).to_le_bytes());
         ensure!(
             *header == wanted,
-            "header {header:?} with {} buffers",
-            used.len()
+            "header {header:?} with {} buffers: {said:?}, checks {}: {:02x?}",
+            used.len(),
+            self.checks,
+            &bytes[HEADER as usize..]
         );
         let frame = &bytes[HEADER as usize..];
         // Frames leave in order; some are dropped on the way.
         while let Some(sent) = self.sent.pop_front() {
             if sent == frame {
                 self.delivered += 1;
-                if frame.len() >= 60 {
-                    let known = *self.flows.entry(frame[26..38].to_vec()).or_insert(q);
-                    ensure!(known == q, "a flow on queues {known} and {q}");
-                }
+                let known = *self.flows.entry(said.hash).or_insert(q);
+                ensure!(known == q, "a flow on queues {known} and {q}");
                 return Ok(());
             }
             ensure!(

@@ -1,0 +1,247 @@
+//! Random frames, good and broken, and what a card may say of them by the specifications (RFC 791,
+//! 793, 768, 8200, 1071; IEEE 802.1Q).
+
+use crate::Rng;
+
+/// Bytes in which headers are looked for, and up to which a frame may have bytes behind its packet.
+pub const WINDOW: usize = 128;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const HOP_BY_HOP: u8 = 0;
+const DESTINATION: u8 = 60;
+
+/// What is said of a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// Its checksums were verified.
+    pub sum_ok: bool,
+    /// Equal for frames of one flow.
+    pub hash: u16,
+}
+
+/// Sum of the 16-bit words of `bytes`, the last one filled up with a zero.
+pub fn sum(bytes: &[u8]) -> u64 {
+    bytes
+        .chunks(2)
+        .map(|c| u64::from(c[0]) << 8 | c.get(1).map_or(0, |b| u64::from(*b)))
+        .sum()
+}
+
+/// One's complement sum in 16 bits (RFC 1071).
+pub fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    let byte = |i: usize| bytes.get(i).copied().unwrap_or(0);
+    u16::from(byte(at)) << 8 | u16::from(byte(at + 1))
+}
+
+fn xor(bytes: &[u8], at: usize, len: usize) -> u16 {
+    (at..at + len).step_by(2).fold(0, |x, i| x ^ half(bytes, i))
+}
+
+/// Where the IP header is, if there is one, and whether it is of version 6.
+fn ip(frame: &[u8]) -> Option<(usize, bool)> {
+    let mut at = 12;
+    while at < 20 && matches!(half(frame, at), 0x8100 | 0x88a8) {
+        at += 4;
+    }
+    match half(frame, at) {
+        0x0800 => Some((at + 2, false)),
+        0x86dd => Some((at + 2, true)),
+        _ => None,
+    }
+}
+
+/// Where TCP or UDP is, and which of them: behind the headers that are understood, in the window.
+fn transport(frame: &[u8], ip: usize, v6: bool) -> Option<(usize, u8)> {
+    let byte = |i: usize| frame.get(i).copied().unwrap_or(0);
+    let (mut at, mut next);
+    if v6 {
+        (at, next) = (ip + 40, byte(ip + 6));
+        while matches!(next, HOP_BY_HOP | DESTINATION) {
+            if at / 8 > WINDOW / 8 - 2 || byte(at + 1) > 7 {
+                return None;
+            }
+            (at, next) = (at + 8 + 8 * usize::from(byte(at + 1)), byte(at));
+        }
+    } else {
+        (at, next) = (ip + 4 * usize::from(byte(ip) & 15), byte(ip + 9));
+        // A fragment's ports may be in another one.
+        if half(frame, ip + 6) & 0x3fff != 0 {
+            return None;
+        }
+    }
+    (at / 8 <= WINDOW / 8 - 2 && matches!(next, TCP | UDP)).then_some((at, next))
+}
+
+/// What may be said of a frame.
+pub fn verdict(frame: &[u8]) -> Verdict {
+    let mut verdict = Verdict {
+        sum_ok: false,
+        hash: 0,
+    };
+    let Some((ip, v6)) = ip(frame) else {
+        return verdict;
+    };
+    let first = frame.get(ip).copied().unwrap_or(0);
+    let length = half(frame, ip + if v6 { 4 } else { 2 });
+    let sound = if v6 {
+        first >> 4 == 6
+    } else {
+        first >> 4 == 4 && first & 15 >= 5
+    };
+    if !sound {
+        return verdict;
+    }
+    let addresses = if v6 { (ip + 8, 32) } else { (ip + 12, 8) };
+    verdict.hash = xor(frame, addresses.0, addresses.1);
+    let Some((at, protocol)) = transport(frame, ip, v6) else {
+        return verdict;
+    };
+    verdict.hash ^= xor(frame, at, 4);
+
+    let end = ip + usize::from(length) + if v6 { 40 } else { 0 };
+    let least = if protocol == UDP { 8 } else { 20 };
+    if length >= 0x4000 || end < at + least {
+        return verdict;
+    }
+    let fits = end == frame.len() || (end < frame.len() && frame.len() <= WINDOW);
+    if !fits {
+        return verdict;
+    }
+    let header_ok = v6 || fold(sum(&frame[ip..ip + 4 * usize::from(first & 15)])) == 0xffff;
+    let pseudo = sum(&frame[addresses.0..addresses.0 + addresses.1])
+        + u64::from(protocol)
+        + (end - at) as u64;
+    let sum_right = fold(pseudo + sum(&frame[at..end])) == 0xffff;
+    let udp_right = protocol != UDP
+        || (usize::from(half(frame, at + 4)) == end - at && half(frame, at + 6) != 0);
+    verdict.sum_ok = header_ok && sum_right && udp_right;
+    verdict
+}
+
+/// A random frame: mostly right, often broken in one place.
+pub fn frame(rng: &mut Rng) -> Vec<u8> {
+    let random =
+        |rng: &mut Rng, n: usize| -> Vec<u8> { (0..n).map(|_| rng.below(256) as u8).collect() };
+    let mut frame = random(rng, 12);
+    for _ in 0..rng.pick(&[0, 0, 0, 1, 2, 3]) {
+        frame.extend(rng.pick(&[[0x81, 0x00], [0x88, 0xa8]]));
+        frame.extend(random(rng, 2));
+    }
+    let v6 = rng.chance(50);
+    let protocol = rng.pick(&[TCP, TCP, UDP, UDP, 1, 44]);
+    let payload = rng.pick(&[0, 1, 7, 20, 100, 1000]) + rng.below(9) as usize;
+    let payload = random(rng, payload);
+    let mut transport = match protocol {
+        TCP => {
+            let options = rng.below(11) as usize;
+            let mut header = random(rng, 20 + 4 * options);
+            header[12] = ((5 + options) << 4) as u8;
+            header[16..18].fill(0);
+            header
+        }
+        UDP => {
+            let mut header = random(rng, 8);
+            let length = (8 + payload.len()) as u16;
+            header[4..6].copy_from_slice(&length.to_be_bytes());
+            header[6..8].fill(0);
+            header
+        }
+        _ => random(rng, 8),
+    };
+    transport.extend(&payload);
+
+    let mut ip = Vec::new();
+    let addresses;
+    if v6 {
+        frame.extend([0x86, 0xdd]);
+        let mut options = Vec::new();
+        let mut next = protocol;
+        for kind in [DESTINATION, HOP_BY_HOP] {
+            if rng.chance(25) {
+                let words = rng.pick(&[0, 0, 1, 2, 8]);
+                let mut option = vec![next, words];
+                option.extend(random(rng, 6 + 8 * usize::from(words)));
+                // One option that fills the header and is skipped.
+                option[2..4].copy_from_slice(&[0x1e, (4 + 8 * words)]);
+                option.extend(&options);
+                (options, next) = (option, kind);
+            }
+        }
+        ip.extend([0x60 | rng.below(16) as u8, rng.below(256) as u8]);
+        ip.extend(random(rng, 2));
+        ip.extend(((options.len() + transport.len()) as u16).to_be_bytes());
+        ip.extend([next, 64]);
+        ip.extend(random(rng, 32));
+        addresses = sum(&ip[8..40]);
+        ip.extend(options);
+    } else {
+        frame.extend([0x08, 0x00]);
+        let options = rng.pick(&[0, 0, 0, 1, 5, 10]);
+        let length = (20 + 4 * options + transport.len()) as u16;
+        ip.extend([0x45 + options as u8, rng.below(256) as u8]);
+        ip.extend(length.to_be_bytes());
+        ip.extend(random(rng, 2));
+        // "Don't fragment" is no fragment.
+        ip.extend(rng.pick(&[[0, 0], [0x40, 0], [0x40, 0], [0x20, 0], [0, 9]]));
+        ip.extend([64, protocol, 0, 0]);
+        ip.extend(random(rng, 8));
+        ip.extend(vec![1; 4 * options]);
+        addresses = sum(&ip[12..20]);
+        let check = !fold(sum(&ip));
+        ip[10..12].copy_from_slice(&check.to_be_bytes());
+    }
+
+    // The sum; a UDP sum of 0 is sent as 0xffff, or there is none.
+    let place = match protocol {
+        TCP => Some(16),
+        UDP => Some(6),
+        _ => None,
+    };
+    if let Some(place) = place {
+        let total = addresses + u64::from(protocol) + transport.len() as u64 + sum(&transport);
+        let mut check = !fold(total);
+        if protocol == UDP && check == 0 {
+            check = 0xffff;
+        }
+        if protocol == UDP && rng.chance(15) {
+            check = 0;
+        }
+        transport[place..place + 2].copy_from_slice(&check.to_be_bytes());
+    }
+    let start = frame.len();
+    frame.extend(ip);
+    frame.extend(transport);
+    if frame.len() < 60 {
+        // Padding need not be zero.
+        let padding = random(rng, 60 - frame.len());
+        frame.extend(padding);
+    }
+
+    if rng.chance(35) {
+        match rng.below(4) {
+            0 => {
+                let at = rng.below(frame.len() as u64) as usize;
+                frame[at] ^= 1 << rng.below(8);
+            }
+            1 => frame.truncate(14 + rng.below(frame.len() as u64 - 13) as usize),
+            2 => {
+                let more = 1 + rng.below(70) as usize;
+                frame.extend(random(rng, more));
+            }
+            _ => {
+                // Something in the first bytes of the IP header.
+                let at = start + rng.below(10) as usize;
+                frame[at] = rng.below(256) as u8;
+            }
+        }
+    }
+    frame
+}
