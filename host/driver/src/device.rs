@@ -248,6 +248,7 @@ impl Device {
             chain: config.rx_chain,
             indirect,
             mergeable: features.contains(Features::MRG_RXBUF),
+            guest_csum: features.contains(Features::GUEST_CSUM),
         };
         let tx = TxOptions {
             buffer_offset: config.buffer_offset,

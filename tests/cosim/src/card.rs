@@ -17,6 +17,8 @@ pub struct Received {
     pub header: NetHeader,
     /// Bytes written into each of its buffers, the header included.
     pub buffers: Vec<u32>,
+    /// The driver takes its checksums for verified.
+    pub verified: bool,
     /// The frame.
     pub data: Vec<u8>,
 }
@@ -78,6 +80,7 @@ impl Card {
                         pair: frame.pair(),
                         header: frame.header(),
                         buffers: frame.buffer_lens().collect(),
+                        verified: frame.is_verified(),
                         data,
                     });
                 })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ferronic_spec::NetHeader;
-use ferronic_spec::net::{HEADER_LEN, MIN_FRAME};
+use ferronic_spec::net::{HEADER_LEN, HeaderFlags, MIN_FRAME};
 use zerocopy::IntoBytes;
 
 use super::MAX_BURST;
@@ -35,6 +35,8 @@ pub struct RxOptions {
     pub indirect: bool,
     /// MRG_RXBUF was negotiated.
     pub mergeable: bool,
+    /// GUEST_CSUM was negotiated.
+    pub guest_csum: bool,
 }
 
 /// Counters of a receive queue, in a cache line that only its owner writes.
@@ -349,6 +351,16 @@ impl RxFrame<'_> {
     /// The virtio header, as the device wrote it.
     pub fn header(&self) -> NetHeader {
         self.header
+    }
+
+    /// The device says that it has verified the frame's TCP or UDP checksum (and an IPv4 header's),
+    /// and may say so (virtio 1.2, "Processing of Incoming Packets"). If false, nothing is known:
+    /// verify before use.
+    pub fn is_verified(&self) -> bool {
+        let flags = HeaderFlags::from_bits_retain(self.header.flags);
+        self.queue.options.guest_csum
+            && flags.contains(HeaderFlags::DATA_VALID)
+            && !flags.contains(HeaderFlags::NEEDS_CSUM)
     }
 
     /// Bytes of the frame, without the virtio header.
