@@ -15,7 +15,14 @@ use smoltcp::wire::{
 
 /// Are a frame's IP header and its TCP or UDP checksum right, by smoltcp?
 fn sums_are_right(frame: &[u8]) -> bool {
-    let Ok(ethernet) = EthernetFrame::new_checked(frame) else {
+    // It does not know VLAN tags.
+    let mut frame = frame.to_vec();
+    for _ in 0..2 {
+        if matches!(frame[12..14], [0x81, 0x00] | [0x88, 0xa8]) && frame.len() >= 18 {
+            frame.drain(12..16);
+        }
+    }
+    let Ok(ethernet) = EthernetFrame::new_checked(&frame[..]) else {
         return false;
     };
     let (source, destination, protocol, payload): (IpAddress, IpAddress, IpProtocol, &[u8]) =
