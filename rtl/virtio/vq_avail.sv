@@ -240,7 +240,13 @@ module vq_avail
     end
   end
 
-  wire [15:0] avail      = s_q.seen - s_q.fetched;
+  // Worked out for either index while the choice is made.
+  logic [15:0] avail;
+  always_ff @(posedge clk_i) begin
+    if (st_q == StUpdate) begin
+      avail <= (new_idx_q && newer && !too_far) ? idx_q - s_q.fetched : s_q.seen - s_q.fetched;
+    end
+  end
   wire [ 4:0] c_avail    = clip(avail);
   wire [ 4:0] c_count    = (c_avail < limit_q) ? c_avail : limit_q;
   // A short burst is put off while entries are left to consume: more room will be reported.

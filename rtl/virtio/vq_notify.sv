@@ -113,7 +113,7 @@ module vq_notify
   wire wanted = event_idx_i ? (past < batch) : (!wish_q[0] && batch != '0);
   wire no_vector = (vector_q == NoVector);
 
-  assign rd_valid_o = (st_q == StRead) && fl_ready;
+  assign rd_valid_o = (st_q == StRead);
   assign fl_wr      = rd_valid_o && rd_ready_i;
   always_comb begin
     rd_o        = '0;
@@ -196,6 +196,8 @@ module vq_notify
 
   `FERRONIC_ASSERT(DoneFits, !(done_i.valid && cookie.client == ClEvent) || dn_ready,
                    clk_i, rst_ni)
+  // A read was taken back, or there was room when the queue was picked.
+  `FERRONIC_ASSERT(FlightFits, !fl_wr || fl_ready, clk_i, rst_ni)
   `FERRONIC_ASSERT(IrqHasVector, !irq_o.valid || !no_vector, clk_i, rst_ni)
 
   logic unused;
