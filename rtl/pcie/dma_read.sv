@@ -146,6 +146,7 @@ module dma_read
     logic        aborted;
     logic        ep;
     logic [12:0] span;       // bytes of payload
+    logic [ 9:0] span_m1;    // its DWs less one
     logic [12:0] rest;       // bytes still missing, counted from the DW of the first
     logic [ 7:0] tag;
     logic [ 6:0] low;
@@ -173,6 +174,7 @@ module dma_read
       s0_q.aborted <= (rc_hdr_i[47:45] == CplCa);
       s0_q.ep      <= rc_hdr_i[14];
       s0_q.span    <= {rc_hdr_i[9:0] == '0, rc_hdr_i[9:0], 2'b00};
+      s0_q.span_m1 <= rc_hdr_i[9:0] - 10'd1;
       s0_q.rest    <= {rc_hdr_i[43:32] == '0, rc_hdr_i[43:32]} + {11'b0, rc_hdr_i[65:64]};
       s0_q.tag     <= rc_hdr_i[79:72];
       s0_q.low     <= rc_hdr_i[70:64];
@@ -209,10 +211,10 @@ module dma_read
 
   // All that is missing, or a part of it; a payload of more DWs than are missing fits neither. The
   // last DW may hold up to three bytes more than are missing.
-  wire [13:0] s1_left = {1'b0, s1_miss.rest} - {1'b0, s0_q.span};
-  wire s1_part = !s1_left[13] && (s1_left != '0);
-  wire s1_all  = (s1_left == '0) || ((&s1_left[13:2]) && (s1_left[1:0] != 2'b00));
-  wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) && (s1_part || s1_all);
+  wire [12:0] s1_left = s1_miss.rest - s0_q.span;   // if a part
+  wire s1_part = (s0_q.span < s1_miss.rest);
+  wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) &&
+                 ({1'b0, s0_q.span_m1, 2'b00} < s1_miss.rest);
 
   wire s1_sop   = s0_valid_q && s0_sop_q;
   wire s1_take  = s1_sop && s1_known && (s0_q.failed || s1_fits);
@@ -222,7 +224,7 @@ module dma_read
   always_comb begin
     s1_next       = s1_miss;
     s1_next.ended = s0_q.failed || !s1_part;
-    s1_next.rest  = s1_left[12:0];
+    s1_next.rest  = s1_left;
     s1_next.low   = {s1_miss.low[6:2] + s0_q.span[6:2], 2'b00};
     s1_next.ptr   = s1_miss.ptr + {3'b0, s0_q.span};
   end
