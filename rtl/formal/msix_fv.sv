@@ -7,8 +7,8 @@
 // come while the vector or the function is masked count as one. So an event while masked fires
 // exactly once after that (from FnSettle cycles on, what waits at the channel counts). No message
 // is offered while its vector is masked, from VecSettle cycles after the write is acknowledged, or
-// while MSI-X or bus mastering is off or the function is masked. A message is what the table says,
-// and pending bits read as what waits.
+// from the cycle after that in which MSI-X or bus mastering is turned off or the function masked. A
+// message is what the table says, and pending bits read as what waits.
 //
 // One vector is followed, chosen at will, and two bits of each word of its entry. Assumed, as
 // software and the target see to: accesses come one at a time, and the settings of the function
@@ -188,7 +188,7 @@ module msix_fv
     if (rst_n) begin
       if (sent) NotWithoutEvent: assert (may_q != '0);
       if (vec_shut_q >= 3'(VecSettle)) NotWhileMasked: assert (!ours);
-      if (mask_i || !enable_i || !bus_master_i) NotWhileOff: assert (!msg_valid);
+      if (fn_shut_q != '0) NotWhileOff: assert (!msg_valid);
       if (idle && open_q && !shut) IdleOwesNothing: assert (!must_q);
       // Two bits of each word; the others are treated alike.
       if (sent && known_q[0]) AddressLow: assert (msg_addr[3:2] == low_q[3:2]);

@@ -133,8 +133,9 @@ module msix
   wire [7:0] gather_vec = {reg_word[2:0], gather_q};
 
   // Priorities when idle: registers, then a new interrupt, then the search.
-  // A message that waits is not offered from the very cycle on in which it must not be sent.
-  wire withheld  = !open || recall_q;
+  // A message that waits is not offered from the cycle on after which it must not be sent: before
+  // the completion of the write that says so.
+  wire withheld  = !open_q || recall_q;
   wire recall    = (state_q == StIdle) && msg_valid_q && withheld;
   wire forget    = (state_q == StIdle) && off_q && !msg_valid_q;
   wire take_reg  = (state_q == StIdle) && reg_new && !recall && !forget;
