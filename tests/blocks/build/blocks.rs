@@ -23,6 +23,7 @@ const fn block(
 pub const BLOCKS: &[Block] = &[
     block("prim_fifo", "prim_fifo", &[("Width", 40), ("Depth", 8)]),
     block("prim_skid", "prim_skid", &[("Width", 100)]),
+    block("prim_slice", "prim_slice", &[("Width", 100)]),
     block("header_parser", "header_parser", &[]),
     block("dma_write_64", "dma_write", &[("DataW", 64)]),
     block("dma_write_512", "dma_write", &[("DataW", 512)]),

@@ -1,4 +1,4 @@
-//! `prim_fifo` and `prim_skid` against a queue.
+//! `prim_fifo`, `prim_skid` and `prim_slice` against a queue.
 
 use std::collections::VecDeque;
 
@@ -134,6 +134,14 @@ fn skid_keeps_order_and_loses_nothing() {
     for_seeds(10, |seed, rng| {
         let mut block = Block::new("prim_skid", seed)?;
         stream(&mut block, &SKID, 100, 2, rng)
+    });
+}
+
+#[test]
+fn slice_keeps_order_and_loses_nothing() {
+    for_seeds(10, |seed, rng| {
+        let mut block = Block::new("prim_slice", seed)?;
+        stream(&mut block, &SKID, 100, 1, rng)
     });
 }
 
