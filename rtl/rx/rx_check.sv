@@ -3,7 +3,7 @@
 // What header_parser says of each frame that is received: one result for each frame that ends with
 // `beat_last_i`, in order. A frame that is begun anew before that gets none.
 //
-// At 64 bits beats are words and go straight into one parser: a result five cycles after the last
+// At 64 bits beats are words and go straight into one parser: a result four cycles after the last
 // beat, no beat is ever held off. Wider, up to Lanes frames are worked on at once: the first 128
 // bytes are kept and walked after the frame's end, a word a cycle, the rest is summed as it passes;
 // a frame takes at most 24 cycles behind those before it. `ready_o` is low while all are taken;
