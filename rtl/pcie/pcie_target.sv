@@ -4,10 +4,10 @@
 // reads and writes of one or two DWs that hit BAR0, which become accesses on the register bus.
 // Everything else is answered UR, longer accesses of BAR0 CA; posted ones are dropped.
 //
-// A doorbell write takes seven cycles with a register that answers in one. Completions leave through
-// a pcie_order of their own. While `fn_busy_i` is high (a function reset) writes are void, but for
-// the MSI-X table; reads are served. No access leaves half done, and none waits for the link's
-// other direction.
+// A doorbell write takes seven cycles with a register that answers in one. Completions leave
+// through a pcie_order of their own. While `fn_busy_i` is high (a function reset) writes are void,
+// but for the MSI-X table; reads are served. No access leaves half done, and none waits for the
+// link's other direction.
 `include "ferronic_assert.svh"
 module pcie_target
   import ferronic_pkg::*;
