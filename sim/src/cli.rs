@@ -14,7 +14,8 @@ pub struct Serve {
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
     /// Far side of the port: pcap:in=A,out=B,pace=line|captured|1G[,drop=1], tap:NAME, loopback,
-    /// stream:PATH, peer[:ip=A], none. Once per port; the card has one.
+    /// stream:PATH, peer[:ip=A] (a host at IPv4 address A, or at every one, and at fd66::1), none.
+    /// Once per port; the card has one.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     wire: Vec<WireSpec>,
     /// Queue pairs in use at most.

@@ -5,9 +5,14 @@ use thiserror::Error;
 use crate::model::DEFAULT_FEATURES;
 
 /// Features that the card may offer, by the names of the virtio specification.
-const NAMES: [(&str, u32); 12] = [
+const NAMES: [(&str, u32); 18] = [
+    ("csum", 0),
+    ("guest_csum", 1),
     ("mtu", 3),
     ("mac", 5),
+    ("host_tso4", 11),
+    ("host_tso6", 12),
+    ("host_ecn", 13),
     ("mrg_rxbuf", 15),
     ("status", 16),
     ("indirect_desc", 28),
@@ -17,6 +22,7 @@ const NAMES: [(&str, u32); 12] = [
     ("order_platform", 36),
     ("notification_data", 38),
     ("ring_reset", 40),
+    ("host_uso", 56),
     ("speed_duplex", 63),
 ];
 

@@ -17,7 +17,7 @@ use std::os::fd::BorrowedFd;
 pub use capture::{CaptureError, CapturedFrame, read_capture};
 pub use loopback::LoopbackWire;
 pub use pcap::PcapWire;
-pub use peer::{PEER_MAC, PeerWire};
+pub use peer::{PEER_IPV6, PEER_MAC, PeerWire};
 pub use port::{WirePort, WireStalls, WireStats};
 pub use queue::{QueueWire, SentFrame, WireQueue};
 pub use record::RecordWire;

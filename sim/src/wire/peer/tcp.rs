@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant as HostInstant;
 
@@ -20,13 +20,14 @@ use rustix::time::{
     timerfd_settime,
 };
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
+use super::ip::{IPV4, IPV6, Packet};
 use super::service::{ECHO, Service};
-use super::{ETHERNET, IPV4, PEER_MAC};
+use super::{PEER_IPV6, ethernet};
 use crate::wire::RxFrame;
 
 /// Largest IP packet: a frame of the card is at most 9,216 bytes.
@@ -82,6 +83,9 @@ impl Device for Queues {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = MTU;
+        // They were verified before the packet came here.
+        capabilities.checksum.ipv4 = Checksum::Tx;
+        capabilities.checksum.tcp = Checksum::Tx;
         capabilities
     }
 }
@@ -99,7 +103,7 @@ pub(super) struct TcpPeer {
     connections: Vec<Connection>,
     queues: Queues,
     /// Who has which address: what answers are sent to.
-    neighbours: HashMap<Ipv4Addr, [u8; 6]>,
+    neighbours: HashMap<IpAddr, [u8; 6]>,
     began: HostInstant,
     timer: OwnedFd,
 }
@@ -112,12 +116,14 @@ impl TcpPeer {
         let mut interface = Interface::new(config, &mut queues, Instant::ZERO);
         let mine = address.unwrap_or(ANYBODY);
         interface.update_ip_addrs(|addresses| {
-            // There is room: the list is empty.
+            // There is room for one of each version in an empty list.
             let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(mine), 32));
+            let _ = addresses.push(IpCidr::new(IpAddress::Ipv6(PEER_IPV6), 128));
         });
         interface.set_any_ip(address.is_none());
-        // The way to everybody; an entry of an empty table.
+        // The way to everybody; entries of an empty table.
         let _ = interface.routes_mut().add_default_ipv4_route(mine);
+        let _ = interface.routes_mut().add_default_ipv6_route(PEER_IPV6);
         let mut sockets = SocketSet::new(Vec::new());
         let mut connections = Vec::new();
         for port in Service::PORTS {
@@ -157,15 +163,9 @@ impl TcpPeer {
         self.timer.as_fd()
     }
 
-    /// Takes a frame with an IPv4 packet that carries TCP; `source` sent it.
-    pub fn take(&mut self, frame: &[u8], source: Ipv4Addr) {
-        let (Some(mac), Some(packet)) = (
-            frame.get(6..12).and_then(|mac| mac.first_chunk()),
-            frame.get(ETHERNET..),
-        ) else {
-            return;
-        };
-        self.neighbours.insert(source, *mac);
+    /// Takes a packet that carries TCP, whose sums hold; `source`, at this station, sent it.
+    pub fn take(&mut self, packet: &[u8], source: IpAddr, station: [u8; 6]) {
+        self.neighbours.insert(source, station);
         self.queues.input.push_back(packet.to_vec());
     }
 
@@ -181,15 +181,15 @@ impl TcpPeer {
             }
         }
         for packet in self.queues.output.drain(..) {
-            let target = packet.get(16..20).and_then(|bytes| bytes.first_chunk());
-            let mac =
-                target.and_then(|address: &[u8; 4]| self.neighbours.get(&Ipv4Addr::from(*address)));
-            let Some(mac) = mac else { continue };
-            let mut data = Vec::with_capacity(ETHERNET + packet.len());
-            data.extend_from_slice(mac);
-            data.extend_from_slice(&PEER_MAC);
-            data.extend_from_slice(&IPV4.to_be_bytes());
-            data.extend_from_slice(&packet);
+            let kind = match packet.first().map(|first| first >> 4) {
+                Some(6) => IPV6,
+                _ => IPV4,
+            };
+            let target = Packet::parse(kind, &packet).map(|packet| packet.target);
+            let Some(mac) = target.ok().and_then(|target| self.neighbours.get(&target)) else {
+                continue;
+            };
+            let data = ethernet(*mac, kind, &packet);
             answers.push_back(RxFrame { data, abort: false });
         }
         self.arm(now);
@@ -250,7 +250,21 @@ mod tests {
     use sha2::{Digest, Sha256};
     use smoltcp::socket::tcp::Socket;
 
-    const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    use std::net::Ipv6Addr;
+
+    use super::super::ETHERNET;
+
+    /// A client and its peer, of each version.
+    const ENDS: [(IpAddr, IpAddr); 2] = [
+        (
+            IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)),
+            IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
+        ),
+        (
+            IpAddr::V6(Ipv6Addr::new(0xfd66, 0, 0, 0, 0, 0, 0, 2)),
+            IpAddr::V6(PEER_IPV6),
+        ),
+    ];
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
     /// A client's stack whose packets go straight to the peer and back.
@@ -259,24 +273,25 @@ mod tests {
         queues: Queues,
         sockets: SocketSet<'static>,
         handle: SocketHandle,
+        ends: (IpAddr, IpAddr),
         peer: TcpPeer,
     }
 
     impl Client {
-        fn connect(port: u16) -> Self {
+        fn connect(ends: (IpAddr, IpAddr), port: u16) -> Self {
             let mut queues = Queues::default();
             let config = Config::new(HardwareAddress::Ip);
             let mut interface = Interface::new(config, &mut queues, Instant::ZERO);
             interface.update_ip_addrs(|addresses| {
                 addresses
-                    .push(IpCidr::new(IpAddress::Ipv4(CLIENT), 24))
+                    .push(IpCidr::new(IpAddress::from(ends.0), 24))
                     .expect("room");
             });
             let mut sockets = SocketSet::new(Vec::new());
             let room = || SocketBuffer::new(vec![0; 20_000]);
             let mut socket = Socket::new(room(), room());
             socket.set_ack_delay(None);
-            let to = (IpAddress::v4(10, 0, 0, 1), port);
+            let to = (IpAddress::from(ends.1), port);
             socket
                 .connect(interface.context(), to, 50_000)
                 .expect("connect");
@@ -286,6 +301,7 @@ mod tests {
                 queues,
                 sockets,
                 handle,
+                ends,
                 peer: TcpPeer::new(None).expect("peer"),
             }
         }
@@ -296,11 +312,11 @@ mod tests {
             self.interface
                 .poll(now, &mut self.queues, &mut self.sockets);
             for packet in self.queues.output.drain(..) {
-                let mut frame = PEER_MAC.to_vec();
-                frame.extend(MAC);
-                frame.extend([8, 0]);
-                frame.extend(packet);
-                self.peer.take(&frame, CLIENT);
+                // Sums that smoltcp made hold for the peer.
+                let kind = if self.ends.0.is_ipv4() { IPV4 } else { IPV6 };
+                let parsed = Packet::parse(kind, &packet).expect("a packet");
+                parsed.verify().expect("right sums");
+                self.peer.take(&packet, parsed.source, MAC);
             }
             let mut answers = VecDeque::new();
             self.peer.run(&mut answers);
@@ -349,10 +365,12 @@ mod tests {
 
     #[test]
     fn sink_answers_with_count_and_digest() {
-        let data: Vec<u8> = (0..300_001_u32).map(|n| (n * 7) as u8).collect();
-        let got = Client::connect(9).exchange(&data);
-        assert_eq!(got[..8], 300_001_u64.to_be_bytes());
-        assert_eq!(got[8..], sum(&data));
+        for ends in ENDS {
+            let data: Vec<u8> = (0..300_001_u32).map(|n| (n * 7) as u8).collect();
+            let got = Client::connect(ends, 9).exchange(&data);
+            assert_eq!(got[..8], 300_001_u64.to_be_bytes());
+            assert_eq!(got[8..], sum(&data));
+        }
     }
 
     #[test]
@@ -362,38 +380,47 @@ mod tests {
             order.extend(seed.to_be_bytes());
             order
         };
-        for bytes in [0_usize, 1, 300_003] {
-            let got = Client::connect(19).exchange(&order(bytes as u64, 5));
-            assert_eq!(got.len(), bytes + 32);
-            assert_eq!(got[bytes..], sum(&got[..bytes]), "{bytes}");
+        for ends in ENDS {
+            for bytes in [0_usize, 1, 300_003] {
+                let got = Client::connect(ends, 19).exchange(&order(bytes as u64, 5));
+                assert_eq!(got.len(), bytes + 32);
+                assert_eq!(got[bytes..], sum(&got[..bytes]), "{bytes}");
+            }
+            let one = Client::connect(ends, 19).exchange(&order(64, 1));
+            assert_ne!(one, Client::connect(ends, 19).exchange(&order(64, 2)));
         }
-        let one = Client::connect(19).exchange(&order(64, 1));
-        assert_ne!(one, Client::connect(19).exchange(&order(64, 2)));
     }
 
     #[test]
     fn echo_returns_everything_and_sockets_are_used_again() {
-        let mut client = Client::connect(7);
-        let data: Vec<u8> = (0..100_000_u32).map(|n| (n * 3) as u8).collect();
-        assert_eq!(client.exchange(&data), data);
-        for n in 0..2 * SOCKETS as u16 {
-            // The last acknowledgement is on its way.
-            while client.peer.sockets.iter().any(|(_, socket)| {
-                matches!(socket, smoltcp::socket::Socket::Tcp(tcp) if tcp.state() != State::Listen)
-            }) {
-                client.turn();
+        for ends in ENDS {
+            let mut client = Client::connect(ends, 7);
+            let data: Vec<u8> = (0..100_000_u32).map(|n| (n * 3) as u8).collect();
+            assert_eq!(client.exchange(&data), data);
+            for n in 0..2 * SOCKETS as u16 {
+                // The last acknowledgement is on its way.
+                while !client.peer.listens() {
+                    client.turn();
+                }
+                let room = || SocketBuffer::new(vec![0; 2000]);
+                let mut socket = Socket::new(room(), room());
+                socket.set_ack_delay(None);
+                let to = (IpAddress::from(ends.1), 7);
+                socket
+                    .connect(client.interface.context(), to, 50_001 + n)
+                    .expect("connect");
+                client.handle = client.sockets.add(socket);
+                assert_eq!(client.exchange(b"again"), b"again", "{n}");
             }
-            let mut socket = Socket::new(
-                SocketBuffer::new(vec![0; 2000]),
-                SocketBuffer::new(vec![0; 2000]),
-            );
-            socket.set_ack_delay(None);
-            let to = (IpAddress::v4(10, 0, 0, 1), 7);
-            socket
-                .connect(client.interface.context(), to, 50_001 + n)
-                .expect("connect");
-            client.handle = client.sockets.add(socket);
-            assert_eq!(client.exchange(b"again"), b"again", "{n}");
+        }
+    }
+
+    impl TcpPeer {
+        fn listens(&self) -> bool {
+            self.sockets.iter().all(|(_, socket)| match socket {
+                smoltcp::socket::Socket::Tcp(tcp) => tcp.state() == State::Listen,
+                _ => true,
+            })
         }
     }
 }
