@@ -16,7 +16,7 @@ use crate::lint::Check;
 const PLAN: &str = "tests/testplan.md";
 
 /// Crates with tests, and their folders.
-const CRATES: [(&str, &str); 11] = [
+const CRATES: [(&str, &str); 12] = [
     ("ferronic", "host/driver"),
     ("ferronic-block-tests", "tests/blocks"),
     ("ferronic-cli", "host/cli"),
@@ -24,6 +24,7 @@ const CRATES: [(&str, &str); 11] = [
     ("ferronic-figures", "xtask/figures"),
     ("ferronic-guest-agent", "tests/guest/agent"),
     ("ferronic-guest-tests", "tests/guest"),
+    ("ferronic-oracle", "tests/oracle"),
     ("ferronic-sim", "sim"),
     ("ferronic-spec", "host/spec"),
     ("ferronic-transfer", "host/transfer"),

@@ -12,19 +12,17 @@ mod bits;
 mod block;
 mod control;
 mod ffi;
-pub mod frames;
 mod layout;
 mod memory;
-mod rng;
 mod seeds;
 mod walker;
 
 pub use bits::Bits;
 pub use block::Block;
 pub use control::{ControlEvents, ControlHost, ControlRead, clear_queues, configure};
+pub use ferronic_oracle::{Rng, frames};
 pub use layout::{Layout, layout};
 pub use memory::{FrameRam, HostMemory};
-pub use rng::Rng;
 pub use seeds::for_seeds;
 pub use walker::{Buffer, Walker};
 

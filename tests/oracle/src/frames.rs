@@ -2,6 +2,7 @@
 //! 793, 768, 8200, 1071; IEEE 802.1Q).
 
 use crate::Rng;
+pub use crate::sum::{fold, sum};
 
 /// Bytes in which headers are looked for, and up to which a frame may have bytes behind its packet.
 pub const WINDOW: usize = 128;
@@ -18,22 +19,6 @@ pub struct Verdict {
     pub sum_ok: bool,
     /// Equal for frames of one flow.
     pub hash: u16,
-}
-
-/// Sum of the 16-bit words of `bytes`, the last one filled up with a zero.
-pub fn sum(bytes: &[u8]) -> u64 {
-    bytes
-        .chunks(2)
-        .map(|c| u64::from(c[0]) << 8 | c.get(1).map_or(0, |b| u64::from(*b)))
-        .sum()
-}
-
-/// One's complement sum in 16 bits (RFC 1071).
-pub fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 fn half(bytes: &[u8], at: usize) -> u16 {

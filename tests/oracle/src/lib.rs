@@ -1,0 +1,28 @@
+//! What the card owes for a frame, in software, written from the specifications (RFC 791, 793, 768,
+//! 1071, 3168, 8200; IEEE 802.1Q; virtio 1.2 and 1.3, network device) and not from the RTL.
+//!
+//! * [`transmit()`]: what leaves for a transmitted buffer, or why nothing does.
+//! * [`request`]: random buffers, sound and malformed.
+//! * [`frames`]: random received frames, and what may be claimed of them.
+//! * [`opinion`]: what `etherparse`, which shares nothing with the above, finds of checksums.
+
+#![deny(unsafe_op_in_unsafe_fn, missing_docs)]
+
+pub mod frames;
+mod header;
+mod opinion;
+mod packet;
+pub mod request;
+mod rng;
+mod shape;
+mod sum;
+mod transmit;
+
+pub use header::{Header, NEEDS_CSUM, Offloads, gso};
+pub use opinion::{Opinion, opinion};
+pub use packet::{Packet, Protocol, WINDOW, parse};
+pub use request::{Limits, Request};
+pub use rng::Rng;
+pub use shape::Shape;
+pub use sum::{fold, sum};
+pub use transmit::{Cause, MAX_FRAME, Outcome, transmit, transmit_buffer};
