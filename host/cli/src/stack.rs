@@ -93,8 +93,8 @@ impl<'a> Stack<'a> {
         let now = self.now();
         let mut timeout = timeout.min(WAIT);
         let due = self.interface.poll_delay(now, sockets);
+        let room = self.phy.has_room()?;
         let pair = self.phy.pair();
-        let room = pair.tx.has_room()?;
         if room && let Some(due) = due {
             timeout = timeout.min(Duration::from_micros(due.total_micros()));
         }

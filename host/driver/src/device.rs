@@ -10,7 +10,9 @@ use ferronic_spec::transport::Status;
 
 use crate::error::Error;
 use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction};
-use crate::queue::{CompletionPolicy, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue};
+use crate::queue::{
+    CompletionPolicy, DmaBuffer, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue,
+};
 use crate::stats::{CardStats, Window};
 use crate::virtio::split::{QueueOptions, SplitQueue};
 use crate::virtio::{Doorbell, Link, NetConfig, Transport};
@@ -35,7 +37,9 @@ pub struct DeviceConfig {
     pub rx_chain: u16,
     /// Use indirect descriptors for what has several parts.
     pub indirect: bool,
-    /// Features wanted; those not offered are done without.
+    /// Features wanted; those not offered are done without, and so are those whose requirements
+    /// are then missing ([`Features::with_requirements`]). Offloads are switched off one by one
+    /// here, by taking them from the default.
     pub features: Features,
     /// How queues learn of used buffers.
     pub policy: CompletionPolicy,
@@ -53,7 +57,7 @@ impl Default for DeviceConfig {
             rx_buffers: None,
             rx_chain: 1,
             indirect: true,
-            features: Features::CARD,
+            features: Features::CARD.union(Features::TX_OFFLOADS),
             policy: CompletionPolicy::default(),
             limits: Limits::default(),
         }
@@ -93,11 +97,16 @@ impl Core {
     /// DMA memory that outlives the device's use of it.
     pub(crate) fn dma(&self, len: usize) -> Result<Arc<DmaRegion>, PciError> {
         let region = Arc::new(self.function().dma_alloc(len)?);
+        self.keep(&region);
+        Ok(region)
+    }
+
+    /// Keeps memory until the device has been reset.
+    pub(crate) fn keep(&self, region: &Arc<DmaRegion>) {
         self.regions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&region));
-        Ok(region)
+            .push(Arc::clone(region));
     }
 
     fn close(&self) -> Result<(), Error> {
@@ -253,11 +262,22 @@ impl Device {
         let tx = TxOptions {
             buffer_offset: config.buffer_offset,
             indirect,
+            features,
         };
         let mut rx = RxQueue::new(Arc::clone(core), index, options(2 * index)?, rx)?;
         rx.fill()?;
         let tx = TxQueue::new(Arc::clone(core), index, options(2 * index + 1)?, tx)?;
         Ok(QueuePair { index, rx, tx })
+    }
+
+    /// Memory of at least `len` bytes that the card reads in place: frames whose parts lie there are
+    /// sent without being copied ([`TxQueue::push_parts`]). Taking it costs system calls; take it
+    /// once and use it again.
+    ///
+    /// # Errors
+    /// When the backend has no more.
+    pub fn buffer(&self, len: usize) -> Result<DmaBuffer, Error> {
+        Ok(DmaBuffer::new(&self.core, len)?)
     }
 
     /// Features negotiated.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ferronic_spec::Features;
 use thiserror::Error;
 
+use crate::offload::OffloadError;
 use crate::pci::PciError;
 
 /// What the device wrote into a ring or a frame header that it must not.
@@ -148,6 +149,12 @@ pub enum Error {
         /// Largest length.
         max: usize,
     },
+    /// An offload that a frame cannot have.
+    #[error("a frame was not sent: {0}")]
+    Offload(#[from] OffloadError),
+    /// Memory that the card cannot read.
+    #[error("a part of a frame is in a buffer of another card; use one of Device::buffer of this")]
+    ForeignBuffer,
     /// A scatter list that cannot be sent.
     #[error("a buffer of {segments} segments does not fit: the limit is {limit}")]
     Segments {

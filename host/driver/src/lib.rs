@@ -6,6 +6,7 @@
 pub mod backend;
 pub mod device;
 pub mod error;
+pub mod offload;
 pub mod pci;
 pub mod phy;
 pub mod queue;
@@ -16,9 +17,10 @@ pub mod virtio;
 pub use device::{Device, DeviceConfig, Event};
 pub use error::{Error, QueueFault};
 pub use ferronic_spec as spec;
+pub use offload::{OffloadError, Segmentation, TxOffload};
 pub use queue::{
-    CompletionPolicy, Limits, MAX_BURST, PushResult, QueuePair, RxFrame, RxQueue, RxStats, TxQueue,
-    TxStats,
+    CompletionPolicy, DmaBuffer, DmaSlice, Limits, MAX_BURST, PushResult, QueuePair, RxFrame,
+    RxQueue, RxStats, TxPart, TxQueue, TxStats,
 };
 pub use stats::{CardStats, QueueCounters, Window};
 pub use virtio::Link;

@@ -5,14 +5,18 @@ mod support;
 use std::sync::Arc;
 
 use ferronic::pci::PciFunction;
-use ferronic::phy::Phy;
-use ferronic::spec::net::HEADER_LEN;
+use ferronic::phy::{Phy, PhyOptions};
+use ferronic::spec::Features;
 use ferronic::{Device, DeviceConfig};
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address};
+use support::packets::{Packet, on_the_wire};
 use support::{Function, OFFER, SoftCard};
+
+/// Bytes of a socket's buffers.
+const BUFFER: usize = 200_000;
 
 struct Host {
     card: Arc<SoftCard>,
@@ -20,17 +24,19 @@ struct Host {
     phy: Phy,
     interface: Interface,
     sockets: SocketSet<'static>,
+    /// Lengths of the frames that left on its wire.
+    wire: Vec<usize>,
 }
 
-fn host(number: u8) -> Host {
-    let card = SoftCard::new(OFFER, 1, 64);
+fn host(number: u8, offer: Features, options: PhyOptions) -> Host {
+    let card = SoftCard::new(offer, 1, 64);
     let function: Arc<dyn PciFunction> = Arc::new(Function(Arc::clone(&card)));
     let config = DeviceConfig {
         buffer_size: 256,
         ..DeviceConfig::default()
     };
     let (device, mut pairs) = Device::open(function, config).unwrap();
-    let mut phy = Phy::new(pairs.remove(0), device.mtu());
+    let mut phy = Phy::with_options(pairs.remove(0), options);
     let config = Config::new(EthernetAddress([2, 0, 0, 0, 0, number]).into());
     let mut interface = Interface::new(config, &mut phy, Instant::ZERO);
     let address = Ipv4Address::new(10, 0, 0, number);
@@ -41,12 +47,13 @@ fn host(number: u8) -> Host {
         phy,
         interface,
         sockets: SocketSet::new(Vec::new()),
+        wire: Vec::new(),
     }
 }
 
 impl Host {
     fn tcp(&mut self) -> smoltcp::iface::SocketHandle {
-        let buffer = || tcp::SocketBuffer::new(vec![0; 16_384]);
+        let buffer = || tcp::SocketBuffer::new(vec![0; BUFFER]);
         self.sockets.add(tcp::Socket::new(buffer(), buffer()))
     }
 
@@ -56,20 +63,20 @@ impl Host {
         self.card.run();
     }
 
-    fn deliver_to(&self, other: &Self) {
+    /// Puts what was sent on the other card's wire, changed by `change`.
+    fn deliver_to(&mut self, other: &Self, change: &mut dyn FnMut(&mut Vec<u8>)) {
         let sent = std::mem::take(&mut self.card.model().sent);
-        let frames = sent
-            .into_iter()
-            .map(|(_, bytes)| bytes[HEADER_LEN..].to_vec());
-        other.card.model().to_receive[0].extend(frames);
+        for mut frame in sent.iter().flat_map(|(_, bytes)| on_the_wire(bytes)) {
+            self.wire.push(frame.len());
+            change(&mut frame);
+            other.card.model().to_receive[0].push_back(frame);
+        }
         other.card.run();
     }
 }
 
-#[test]
-fn tcp_stream_arrives_whole_over_two_cards() {
-    const TOTAL: usize = 300_000;
-    let (mut a, mut b) = (host(1), host(2));
+/// Moves a stream from one host to another; `change` sees each frame on its way there.
+fn transfer((a, b): (&mut Host, &mut Host), total: usize, change: &mut dyn FnMut(&mut Vec<u8>)) {
     let (from, to) = (a.tcp(), b.tcp());
     b.sockets.get_mut::<tcp::Socket<'_>>(to).listen(80).unwrap();
     let context = a.interface.context();
@@ -78,15 +85,15 @@ fn tcp_stream_arrives_whole_over_two_cards() {
         .get_mut::<tcp::Socket<'_>>(from)
         .connect(context, remote, 49_152)
         .unwrap();
-    let data: Vec<u8> = (0..TOTAL).map(|i| (i * 7 + i / 251) as u8).collect();
+    let data: Vec<u8> = (0..total).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut sent = 0;
     let mut received = Vec::new();
     for round in 0..100_000 {
-        let now = Instant::from_millis(round);
+        let now = Instant::from_millis(5 * round);
         a.poll(now);
-        a.deliver_to(&b);
+        a.deliver_to(b, change);
         b.poll(now);
-        b.deliver_to(&a);
+        b.deliver_to(a, &mut |_| ());
         let socket = a.sockets.get_mut::<tcp::Socket<'_>>(from);
         if socket.can_send() {
             sent += socket.send_slice(&data[sent..]).unwrap();
@@ -100,9 +107,126 @@ fn tcp_stream_arrives_whole_over_two_cards() {
                 })
                 .unwrap();
         }
-        if received.len() == TOTAL {
+        if received.len() == total {
             break;
         }
     }
-    assert!(received == data, "{} of {TOTAL} bytes", received.len());
+    assert!(received == data, "{} of {total} bytes", received.len());
+}
+
+const TOTAL: usize = 1_000_000;
+
+#[test]
+fn tcp_stream_arrives_whole_over_two_cards() {
+    let none = OFFER - Features::TX_OFFLOADS;
+    let default = PhyOptions::default;
+    let off = PhyOptions {
+        segmentation: false,
+        ..default()
+    };
+    let soft = PhyOptions {
+        checksum: false,
+        ..default()
+    };
+    let small = PhyOptions {
+        mtu: Some(576),
+        ..default()
+    };
+    for (offer, options, checksum, segmented) in [
+        (OFFER, default(), true, true),
+        (OFFER - Features::INDIRECT_DESC, default(), true, true),
+        (OFFER, small, true, true),
+        (OFFER, off, true, false),
+        (OFFER, soft, false, false),
+        (OFFER - Features::HOST_TSO4, default(), true, false),
+        (OFFER - Features::GUEST_CSUM, default(), true, true),
+        (none, default(), false, false),
+    ] {
+        let (mut a, mut b) = (host(1, offer, options), host(2, offer, options));
+        assert_eq!(a.phy.makes_checksums(), checksum, "{offer:?} {options:?}");
+        assert_eq!(a.phy.segments_up_to(), segmented.then_some(65_549));
+        transfer((&mut a, &mut b), TOTAL, &mut |_| ());
+        // What leaves is of MTU size, and few buffers were needed for it where the card segments.
+        let most = usize::from(options.mtu.unwrap_or(1500)) + 14;
+        assert_eq!(a.wire.iter().max(), Some(&most));
+        let stats = a.phy.pair().tx.stats();
+        assert_eq!(stats.segmented > 0, segmented);
+        let frames = a.wire.len() as u64;
+        assert!(
+            !segmented || stats.frames * 10 < frames,
+            "{stats:?}, {frames} on the wire"
+        );
+        assert!(segmented || stats.frames == frames);
+        // Nobody but the driver verified what came, and nothing was wrong with it.
+        let got = b.phy.stats();
+        assert_eq!((got.by_card, got.refused), (0, 0));
+        assert!(got.verified >= TOTAL as u64 / 1460, "{got:?}");
+    }
+}
+
+#[test]
+fn frames_that_the_card_did_not_verify_are_verified_or_dropped() {
+    let options = PhyOptions::default();
+    for offer in [OFFER, OFFER - Features::TX_OFFLOADS - Features::GUEST_CSUM] {
+        let (mut a, mut b) = (host(1, offer, options), host(2, offer, options));
+        let (mut count, mut broken) = (0, 0);
+        transfer((&mut a, &mut b), TOTAL, &mut |frame| {
+            count += 1;
+            if frame.len() > 100 && count % 29 == 0 {
+                // In the IP header, in that of TCP, in the payload; or made a fragment.
+                let (at, bit) = [(22, 1), (48, 2), (90, 4), (20, 0x20)][broken % 4];
+                frame[at] ^= bit;
+                broken += 1;
+            }
+        });
+        let got = b.phy.stats();
+        assert!(
+            broken > 20 && got.refused == broken as u64,
+            "{broken} broken, {got:?}"
+        );
+        assert_eq!(a.phy.stats().refused, 0);
+    }
+}
+
+#[test]
+fn what_the_card_says_of_a_frame_decides_only_if_it_may_say_it() {
+    let good = Packet::default().frame();
+    let mut bad = good.clone();
+    bad[100] ^= 1;
+    let mut partial = good.clone();
+    partial[50..52].copy_from_slice(&[0x12, 0x34]);
+    let (needs, valid) = (1, 2);
+    // What the frame is, flags, csum_start and csum_offset, and which counter moves with GUEST_CSUM
+    // and without.
+    let cases = [
+        (&good, (0, 0, 0), "verified", "verified"),
+        (&bad, (0, 0, 0), "refused", "refused"),
+        (&good, (valid, 0, 0), "by_card", "verified"),
+        (&bad, (valid, 0, 0), "by_card", "refused"),
+        (&partial, (needs, 34, 16), "completed", "refused"),
+        (&partial, (needs | valid, 34, 16), "completed", "refused"),
+        (&good, (needs, 34, 0xffff), "refused", "verified"),
+        (&good, (needs, 1053, 0), "refused", "verified"),
+        (&good, (needs, 1052, 0), "completed", "verified"),
+    ];
+    for (guest_csum, offer) in [(true, OFFER), (false, OFFER - Features::GUEST_CSUM)] {
+        let mut host = host(2, offer, PhyOptions::default());
+        for (number, (frame, says, with, without)) in cases.iter().enumerate() {
+            let before = host.phy.stats();
+            host.card.model().verdicts.push_back(*says);
+            host.card.model().to_receive[0].push_back((*frame).clone());
+            host.card.run();
+            host.poll(Instant::from_millis(number as i64));
+            let after = host.phy.stats();
+            let moved = [
+                ("by_card", after.by_card - before.by_card),
+                ("verified", after.verified - before.verified),
+                ("completed", after.completed - before.completed),
+                ("refused", after.refused - before.refused),
+            ];
+            let moved: Vec<_> = moved.iter().filter(|(_, by)| *by > 0).collect();
+            let want = if guest_csum { with } else { without };
+            assert_eq!(moved, [&(*want, 1)], "case {number}, {guest_csum}");
+        }
+    }
 }

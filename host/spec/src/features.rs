@@ -24,6 +24,8 @@ bitflags! {
         const HOST_TSO4 = 1 << 11;
         /// The device segments TCP over IPv6.
         const HOST_TSO6 = 1 << 12;
+        /// The device segments TCP with the ECN bits set.
+        const HOST_ECN = 1 << 13;
         /// A received frame may span several buffers.
         const MRG_RXBUF = 1 << 15;
         /// The link state is in the configuration space.
@@ -50,6 +52,8 @@ bitflags! {
         const NOTIFICATION_DATA = 1 << 38;
         /// Single queues can be reset.
         const RING_RESET = 1 << 40;
+        /// The device segments UDP.
+        const HOST_USO = 1 << 56;
         /// The hash of a received frame is in its header.
         const HASH_REPORT = 1 << 57;
         /// Receive side scaling.
@@ -62,6 +66,29 @@ bitflags! {
 }
 
 impl Features {
+    /// Kinds of segmentation of transmitted frames.
+    pub const HOST_SEGMENTATION: Self =
+        Self::HOST_TSO4.union(Self::HOST_TSO6).union(Self::HOST_USO);
+
+    /// Everything that the device may do to transmitted frames.
+    pub const TX_OFFLOADS: Self = Self::CSUM
+        .union(Self::HOST_SEGMENTATION)
+        .union(Self::HOST_ECN);
+
+    /// Without the features whose requirements are not among them ("Feature bit requirements" of
+    /// the network device): segmentation needs CSUM, HOST_ECN needs segmentation of TCP.
+    #[must_use]
+    pub fn with_requirements(self) -> Self {
+        let mut features = self;
+        if !features.contains(Self::CSUM) {
+            features.remove(Self::HOST_SEGMENTATION);
+        }
+        if !features.intersects(Self::HOST_TSO4.union(Self::HOST_TSO6)) {
+            features.remove(Self::HOST_ECN);
+        }
+        features
+    }
+
     /// What the card can offer today; `MTU` only when a limit is configured.
     pub const CARD: Self = Self::VERSION_1
         .union(Self::ACCESS_PLATFORM)
@@ -76,4 +103,25 @@ impl Features {
         .union(Self::GUEST_CSUM)
         .union(Self::SPEED_DUPLEX)
         .union(Self::MRG_RXBUF);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_without_what_they_require_are_left_out() {
+        let all = Features::TX_OFFLOADS | Features::VERSION_1;
+        assert_eq!(all.with_requirements(), all);
+        for (without, left) in [
+            (Features::CSUM, Features::VERSION_1),
+            (Features::HOST_TSO4, all - Features::HOST_TSO4),
+            (
+                Features::HOST_TSO4 | Features::HOST_TSO6,
+                Features::VERSION_1 | Features::CSUM | Features::HOST_USO,
+            ),
+        ] {
+            assert_eq!((all - without).with_requirements(), left, "{without:?}");
+        }
+    }
 }

@@ -8,6 +8,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const MIN_FRAME: usize = 14;
 /// Largest frame the card takes, without FCS.
 pub const MAX_FRAME: usize = 9216;
+/// Longest IP packet that the card segments.
+pub const MAX_SEGMENTED_IP: usize = 65_535;
+/// Largest frame that the card segments: an Ethernet header, two VLAN tags and such a packet.
+pub const MAX_SEGMENTED_FRAME: usize = 22 + MAX_SEGMENTED_IP;
+/// Bytes at the start of a frame within which all headers must lie for the card to read them.
+pub const HEADER_WINDOW: usize = 144;
 /// Bytes of the header in front of every frame, in both directions.
 pub const HEADER_LEN: usize = size_of::<NetHeader>();
 
@@ -68,6 +74,8 @@ pub mod gso {
     pub const TCPV4: u8 = 1;
     /// TCP over IPv6.
     pub const TCPV6: u8 = 4;
+    /// UDP, over IPv4 or IPv6.
+    pub const UDP_L4: u8 = 5;
     /// With the ECN bit in the TCP header.
     pub const ECN: u8 = 0x80;
 }

@@ -1,11 +1,14 @@
 //! Receive and transmit queues: each is owned by one thread and shares nothing that it writes.
 
+mod buffer;
+mod layout;
 mod pool;
 mod rx;
 mod tx;
 
 use std::time::Duration;
 
+pub use buffer::{DmaBuffer, DmaSlice, TxPart};
 pub use rx::{RxFrame, RxOptions, RxQueue, RxStats};
 pub use tx::{PushResult, TxOptions, TxQueue, TxStats};
 

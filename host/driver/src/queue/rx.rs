@@ -10,6 +10,7 @@ use super::MAX_BURST;
 use super::pool::Pool;
 use crate::device::Core;
 use crate::error::{Error, QueueFault};
+use crate::offload::{self, Admitted, Refused};
 use crate::virtio::Doorbell;
 use crate::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
 
@@ -361,6 +362,15 @@ impl RxFrame<'_> {
         self.queue.options.guest_csum
             && flags.contains(HeaderFlags::DATA_VALID)
             && !flags.contains(HeaderFlags::NEEDS_CSUM)
+    }
+
+    /// Decides whether `bytes`, a copy of this frame, may be passed to a stack that verifies nothing
+    /// itself, and completes its checksum if the card left it partial; see [`offload::admit`].
+    ///
+    /// # Errors
+    /// When the frame must be dropped.
+    pub fn admit(&self, bytes: &mut [u8]) -> Result<Admitted, Refused> {
+        offload::admit(&self.header, self.queue.options.guest_csum, bytes)
     }
 
     /// Bytes of the frame, without the virtio header.

@@ -1,18 +1,30 @@
-//! Transmit: frames are copied into DMA buffers, in one piece or scattered, and completed.
+//! Transmit: frames are copied into DMA buffers, or lie in the caller's, and are completed.
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferronic_spec::NetHeader;
-use ferronic_spec::net::{HEADER_LEN, MAX_FRAME, MIN_FRAME};
+use ferronic_spec::net::{
+    HEADER_LEN, HEADER_WINDOW, MAX_FRAME, MAX_SEGMENTED_FRAME, MIN_FRAME, gso,
+};
+use ferronic_spec::{Features, NetHeader};
 use zerocopy::IntoBytes;
 
 use super::MAX_BURST;
+use super::buffer::{DmaBuffer, TxPart};
+use super::layout::Layout;
 use super::pool::Pool;
 use crate::device::Core;
 use crate::error::Error;
+use crate::offload::TxOffload;
 use crate::virtio::Doorbell;
-use crate::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
+use crate::virtio::split::{Add, QueueOptions, SplitQueue};
+
+/// Bytes of a buffer of the queue's own: a frame that is not segmented takes one.
+const BUFFER_LEN: usize = HEADER_LEN + MAX_FRAME;
+/// Buffers that the largest frame takes.
+const MAX_BUFFERS: usize = (HEADER_LEN + MAX_SEGMENTED_FRAME).div_ceil(BUFFER_LEN);
 
 /// How a transmit queue lays out its buffers.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +33,8 @@ pub struct TxOptions {
     pub buffer_offset: usize,
     /// Use indirect tables (negotiated) for frames in several pieces.
     pub indirect: bool,
+    /// Features that were negotiated.
+    pub features: Features,
 }
 
 /// Counters of a transmit queue, in a cache line that only its owner writes.
@@ -39,6 +53,10 @@ pub struct TxStats {
     pub doorbells: u64,
     /// Frames not taken because the ring was full.
     pub full: u64,
+    /// Descriptors that they took, those in indirect tables included.
+    pub descriptors: u64,
+    /// Frames of `frames` that the device was to segment.
+    pub segmented: u64,
 }
 
 const _: () = assert!(size_of::<TxStats>() == 64 && align_of::<TxStats>() == 64);
@@ -60,12 +78,11 @@ pub struct TxQueue {
     pool: Pool,
     options: TxOptions,
     doorbell: Option<Doorbell>,
-    /// Free buffers.
-    free: Vec<u16>,
-    /// Which buffer a head descriptor names.
+    layout: Layout,
+    /// First buffer of the frame that a head descriptor names.
     buffers: Box<[u16]>,
-    /// Segments of the frame being pushed.
-    segments: Vec<Segment>,
+    /// Memory of the caller's that the device may still read, by head descriptor.
+    shared: BTreeMap<u16, Vec<DmaBuffer>>,
     /// Frames pushed since the last flush.
     pending: usize,
     pair: u16,
@@ -83,16 +100,21 @@ impl TxQueue {
         let alloc = |len| core.dma(len);
         let size = queue.size;
         let queue = SplitQueue::new(queue, &alloc)?;
-        let pool = Pool::new(&alloc, size, HEADER_LEN + MAX_FRAME, options.buffer_offset)?;
+        let count = if options.features.intersects(Features::HOST_SEGMENTATION) {
+            size.max(MAX_BUFFERS as u16)
+        } else {
+            size
+        };
+        let pool = Pool::new(&alloc, count, BUFFER_LEN, options.buffer_offset)?;
         Ok(Self {
             queue,
             stats: TxStats::default(),
             pool,
             options,
             doorbell: None,
-            free: (0..size).rev().collect(),
+            layout: Layout::new(count),
             buffers: vec![0; usize::from(size)].into_boxed_slice(),
-            segments: Vec::new(),
+            shared: BTreeMap::new(),
             pending: 0,
             pair,
             core,
@@ -106,7 +128,8 @@ impl TxQueue {
     /// Forgets everything, after the device has let go of the queue.
     pub(crate) fn clear(&mut self) {
         self.queue.reset();
-        self.free = (0..self.pool.count()).rev().collect();
+        self.layout.clear();
+        self.shared.clear();
         self.pending = 0;
     }
 
@@ -139,70 +162,147 @@ impl TxQueue {
         self.core.function().poll();
     }
 
-    /// Queues a frame, in one descriptor together with its header.
+    /// Offloads that frames may ask for: [`Features::TX_OFFLOADS`] as far as negotiated.
+    pub fn offloads(&self) -> Features {
+        self.options.features & Features::TX_OFFLOADS
+    }
+
+    /// Queues a frame of 14 to 9,216 bytes, in one descriptor together with its header.
+    ///
+    /// # Errors
+    /// [`Error::FrameLength`], and [`Error::Queue`] if the device broke the rules.
     pub fn push(&mut self, frame: &[u8]) -> Result<PushResult, Error> {
-        self.push_with(NetHeader::default(), &[frame], false)
+        self.push_offload(frame, TxOffload::None)
     }
 
     /// Queues a frame of several pieces: a descriptor for the header and one for each piece.
+    ///
+    /// # Errors
+    /// As [`TxQueue::push`]; [`Error::Segments`] if there are too many pieces for the ring, or for
+    /// an indirect table if such are used.
     pub fn push_pieces(&mut self, pieces: &[&[u8]]) -> Result<PushResult, Error> {
         self.push_with(NetHeader::default(), pieces, true)
     }
 
-    /// Queues a frame with a header of the caller's; `scatter` gives each piece its descriptor.
+    /// Queues a frame that asks for an offload ("Packet Transmission", virtio 1.2, 5.1.6.2).
+    ///
+    /// It is copied into as few descriptors as possible: one up to 9,216 bytes, at most eight for the
+    /// largest frame. Frames leave in the order in which they were queued.
+    ///
+    /// # Errors
+    /// [`Error::Offload`] if the request was not negotiated or does not fit the frame: nothing that
+    /// the card would drop is queued. Else as [`TxQueue::push_pieces`].
+    pub fn push_offload(&mut self, frame: &[u8], offload: TxOffload) -> Result<PushResult, Error> {
+        self.push_parts(&[TxPart::Bytes(frame)], offload)
+    }
+
+    /// Queues a frame in parts, some or all of them in memory that the card reads in place.
+    ///
+    /// A [`TxPart::Shared`] takes a descriptor and is not copied; neighbouring [`TxPart::Bytes`] are
+    /// copied into one. Headers may be spread over parts. The parts may be let go of at once; the
+    /// queue keeps what is shared until the card has read it.
+    ///
+    /// # Errors
+    /// As [`TxQueue::push_offload`]; [`Error::ForeignBuffer`] if a part is memory of another card.
+    pub fn push_parts(
+        &mut self,
+        parts: &[TxPart<'_>],
+        offload: TxOffload,
+    ) -> Result<PushResult, Error> {
+        let len = frame_len(parts, offload.lengths())?;
+        let header = match offload {
+            TxOffload::None => NetHeader::default(),
+            _ => self.request(parts, offload, len)?,
+        };
+        self.place(header, parts, len, true)
+    }
+
+    /// Queues a frame with a header of the caller's, as it is; `scatter` gives header and each piece
+    /// their descriptors. For tests of a card: what it makes of the header is its own affair.
+    ///
+    /// # Errors
+    /// As [`TxQueue::push_pieces`]. The frame may have 14 to 9,216 bytes, or up to 65,557 if the
+    /// header asks for segmentation and any was negotiated.
     pub fn push_with(
         &mut self,
         header: NetHeader,
         pieces: &[&[u8]],
         scatter: bool,
     ) -> Result<PushResult, Error> {
-        let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
-        if !(MIN_FRAME..=MAX_FRAME).contains(&len) {
-            return Err(Error::FrameLength {
-                len,
-                min: MIN_FRAME,
-                max: MAX_FRAME,
-            });
-        }
-        let filled = pieces.iter().filter(|piece| !piece.is_empty());
-        let segments = if scatter {
-            1 + filled.clone().count()
+        let large =
+            header.gso_type != gso::NONE && self.offloads().intersects(Features::HOST_SEGMENTATION);
+        let max = if large {
+            MAX_SEGMENTED_FRAME
         } else {
-            1
+            MAX_FRAME
         };
-        let limit = self
-            .queue
-            .max_segments(self.options.indirect && segments > 1);
-        if segments > limit {
-            return Err(Error::Segments { segments, limit });
+        let parts: Vec<_> = pieces.iter().map(|piece| TxPart::Bytes(piece)).collect();
+        let len = frame_len(&parts, MIN_FRAME..=max)?;
+        self.place(header, &parts, len, !scatter)
+    }
+
+    /// The virtio header of a request, if it can be.
+    fn request(
+        &self,
+        parts: &[TxPart<'_>],
+        offload: TxOffload,
+        len: usize,
+    ) -> Result<NetHeader, Error> {
+        let mut head = [0; HEADER_WINDOW];
+        let mut known = 0;
+        for part in parts {
+            known += part.peek(&mut head[known..])?;
         }
-        if self.free.is_empty() {
+        Ok(offload.header(self.options.features, &head[..known], len)?)
+    }
+
+    /// Lays a frame out in memory and adds it to the ring.
+    fn place(
+        &mut self,
+        header: NetHeader,
+        parts: &[TxPart<'_>],
+        len: usize,
+        join: bool,
+    ) -> Result<PushResult, Error> {
+        let mut copied = HEADER_LEN;
+        for part in parts {
+            match part {
+                TxPart::Bytes(bytes) => copied += bytes.len(),
+                TxPart::Shared(slice) if slice.belongs_to(&self.core) => {}
+                TxPart::Shared(_) => return Err(Error::ForeignBuffer),
+            }
+        }
+        if !self.layout.begin(&self.pool, copied) {
             self.reap()?;
+            if !self.layout.begin(&self.pool, copied) {
+                return self.full();
+            }
         }
-        let Some(buffer) = self.free.pop() else {
-            return self.full();
+        let added = self.lay(header, parts, join).and_then(|()| self.add());
+        let first = self.layout.first();
+        let head = match added {
+            Ok(Some(head)) => head,
+            other => {
+                self.layout.release(first);
+                other?;
+                return self.full();
+            }
         };
-        self.pool.write(buffer, 0, header.as_bytes())?;
-        let mut at = HEADER_LEN;
-        self.segments.clear();
-        self.segments.push(self.pool.segment(buffer, 0, HEADER_LEN));
-        for piece in filled {
-            self.pool.write(buffer, at, piece)?;
-            self.segments
-                .push(self.pool.segment(buffer, at, piece.len()));
-            at += piece.len();
+        self.buffers[usize::from(head)] = first;
+        let shared: Vec<_> = parts
+            .iter()
+            .filter_map(|part| match part {
+                TxPart::Shared(slice) => Some(slice.buffer().clone()),
+                TxPart::Bytes(_) => None,
+            })
+            .collect();
+        if !shared.is_empty() {
+            self.shared.insert(head, shared);
         }
-        if !scatter {
-            self.segments.clear();
-            self.segments.push(self.pool.segment(buffer, 0, at));
-        }
-        let Some(head) = self.add()? else {
-            self.free.push(buffer);
-            return self.full();
-        };
-        self.buffers[usize::from(head)] = buffer;
         self.stats.frames += 1;
         self.stats.bytes += len as u64;
+        self.stats.descriptors += self.layout.segments.len() as u64;
+        self.stats.segmented += u64::from(header.gso_type != gso::NONE);
         self.pending += 1;
         if self.pending == MAX_BURST {
             self.flush()?;
@@ -210,11 +310,20 @@ impl TxQueue {
         Ok(PushResult::Queued)
     }
 
-    /// Adds `self.segments`, after taking completed frames back if there is no room.
+    fn lay(&mut self, header: NetHeader, parts: &[TxPart<'_>], join: bool) -> Result<(), Error> {
+        let header = TxPart::Bytes(header.as_bytes());
+        self.layout.put(&self.pool, &header, join)?;
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            self.layout.put(&self.pool, part, join)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what was laid out, after taking completed frames back if there is no room.
     fn add(&mut self) -> Result<Option<u16>, Error> {
-        let indirect = self.options.indirect && self.segments.len() > 1;
+        let indirect = self.options.indirect && self.layout.segments.len() > 1;
         loop {
-            match self.queue.add(&self.segments, &[], indirect)? {
+            match self.queue.add(&self.layout.segments, &[], indirect)? {
                 Add::Added(head) => return Ok(Some(head)),
                 Add::Full if self.reap()? == 0 => return Ok(None),
                 Add::Full => {}
@@ -222,12 +331,33 @@ impl TxQueue {
         }
     }
 
-    /// True if a frame in one piece would find room now, after taking completed ones back.
+    /// True if a frame of 9,216 bytes in one piece would find room now, after taking completed ones
+    /// back.
     pub fn has_room(&mut self) -> Result<bool, Error> {
-        if self.free.is_empty() || self.queue.free() == 0 {
+        self.has_room_for(MAX_FRAME)
+    }
+
+    /// True if a frame of `len` bytes in one piece would find room now, after taking completed ones
+    /// back.
+    pub fn has_room_for(&mut self, len: usize) -> Result<bool, Error> {
+        let buffers = (HEADER_LEN + len).div_ceil(BUFFER_LEN);
+        let descriptors = if self.options.indirect { 1 } else { buffers };
+        let room =
+            |tx: &Self| tx.layout.free() >= buffers && usize::from(tx.queue.free()) >= descriptors;
+        if !room(self) {
             self.reap()?;
         }
-        Ok(!self.free.is_empty() && self.queue.free() > 0)
+        Ok(room(self))
+    }
+
+    /// Bytes of the largest frame in one piece that may ask for segmentation, if any is negotiated:
+    /// 65,557, or less if the ring is shorter than the descriptors that it takes.
+    pub fn max_segmented(&self) -> Option<usize> {
+        if !self.offloads().intersects(Features::HOST_SEGMENTATION) {
+            return None;
+        }
+        let fits = self.queue.max_segments(self.options.indirect) * BUFFER_LEN - HEADER_LEN;
+        Some(fits.min(MAX_SEGMENTED_FRAME))
     }
 
     fn full(&mut self) -> Result<PushResult, Error> {
@@ -257,7 +387,10 @@ impl TxQueue {
     pub fn reap(&mut self) -> Result<usize, Error> {
         let mut count = 0;
         while let Some(used) = self.queue.pop()? {
-            self.free.push(self.buffers[usize::from(used.head)]);
+            self.layout.release(self.buffers[usize::from(used.head)]);
+            if !self.shared.is_empty() {
+                self.shared.remove(&used.head);
+            }
             count += 1;
         }
         self.stats.completed += count as u64;
@@ -298,4 +431,27 @@ impl TxQueue {
             std::hint::spin_loop();
         }
     }
+}
+
+impl Drop for TxQueue {
+    fn drop(&mut self) {
+        // The device may still read what was not completed: until it is reset.
+        for buffer in self.shared.values().flatten() {
+            self.core.keep(buffer.region());
+        }
+    }
+}
+
+fn frame_len(parts: &[TxPart<'_>], limits: RangeInclusive<usize>) -> Result<usize, Error> {
+    let len = parts
+        .iter()
+        .fold(0, |len: usize, part| len.saturating_add(part.len()));
+    if limits.contains(&len) {
+        return Ok(len);
+    }
+    Err(Error::FrameLength {
+        len,
+        min: *limits.start(),
+        max: *limits.end(),
+    })
 }

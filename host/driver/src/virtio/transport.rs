@@ -241,7 +241,7 @@ impl Transport {
                 offered,
             });
         }
-        let accepted = offered & (wanted | required);
+        let accepted = (offered & (wanted | required)).with_requirements();
         if !self.set_features(accepted)? {
             self.fail();
             return Err(Error::FeaturesRefused(accepted));

@@ -6,6 +6,7 @@
 #![allow(dead_code)] // Each test file uses its part of it.
 
 pub mod config_space;
+pub mod packets;
 pub mod seeds;
 
 use std::collections::VecDeque;
@@ -23,7 +24,9 @@ use virtio_queue::{Queue, QueueT};
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
 
 /// What the card offers unless a test says otherwise.
-pub const OFFER: Features = Features::CARD.difference(Features::MTU);
+pub const OFFER: Features = Features::CARD
+    .union(Features::TX_OFFLOADS)
+    .difference(Features::MTU);
 
 /// A virtqueue as the registers describe it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +62,10 @@ pub struct Model {
     pub irqs_sent: u64,
     /// Frames sent by the driver, with their virtio headers and the queue.
     pub sent: Vec<(u16, Vec<u8>)>,
+    /// Descriptors of each of them: address and length.
+    pub layouts: Vec<Vec<(u64, u32)>>,
+    /// What the card says of received frames, in its header: flags, csum_start, csum_offset.
+    pub verdicts: VecDeque<(u8, u16, u16)>,
     /// Frames to receive, without headers, by pair.
     pub to_receive: Vec<VecDeque<Vec<u8>>>,
     /// The card does nothing while this is false.
@@ -102,6 +109,8 @@ impl SoftCard {
             irqs: VecDeque::new(),
             irqs_sent: 0,
             sent: Vec::new(),
+            layouts: Vec::new(),
+            verdicts: VecDeque::new(),
             to_receive: (0..pairs).map(|_| VecDeque::new()).collect(),
             awake: true,
             tx_per_run: usize::MAX,
@@ -215,6 +224,8 @@ impl Model {
                 left -= 1;
                 let head = chain.head_index();
                 let mut bytes = Vec::new();
+                let layout = chain.clone().map(|d| (d.addr().0, d.len()));
+                self.layouts.push(layout.collect());
                 chain
                     .reader(&self.memory)
                     .unwrap()
@@ -282,6 +293,11 @@ impl Model {
             );
         }
         bytes[10..12].copy_from_slice(&(chains.len() as u16).to_le_bytes());
+        if let Some((flags, start, offset)) = self.verdicts.pop_front() {
+            bytes[0] = flags;
+            bytes[6..8].copy_from_slice(&start.to_le_bytes());
+            bytes[8..10].copy_from_slice(&offset.to_le_bytes());
+        }
         let mut rest = &bytes[..];
         for chain in chains {
             let head = chain.head_index();
@@ -385,7 +401,9 @@ impl Model {
             }
             common::DEVICE_STATUS if value == 0 => self.reset(),
             common::DEVICE_STATUS => {
-                let refused = value & 8 != 0 && !self.offer.contains(self.accepted);
+                let sound = self.offer.contains(self.accepted)
+                    && self.accepted.with_requirements() == self.accepted;
+                let refused = value & 8 != 0 && !sound;
                 self.status = value as u8 & if refused { !8 } else { 0xff };
             }
             common::CONFIG_MSIX_VECTOR => self.config_vector = value as u16,

@@ -1,0 +1,13 @@
+//! Checksums and segmentation: what a transmitted frame may ask of the card, and received frames
+//! that the card did not verify.
+
+mod checksum;
+mod error;
+mod headers;
+mod receive;
+mod transmit;
+
+pub use error::OffloadError;
+pub use headers::HeaderFault;
+pub use receive::{Admitted, Refused, Sum, Verdict, admit, verify};
+pub use transmit::{Segmentation, TxOffload};
