@@ -43,8 +43,11 @@ rtl/rx/rx_path.sv
 rtl/rx/rx_check.sv
 rtl/rx/rx_writer.sv
 rtl/tx/tx_complete.sv
-rtl/tx/tx_out.sv
+rtl/tx/tx_fifo.sv
+rtl/tx/tx_header.sv
+rtl/tx/tx_offload.sv
 rtl/tx/tx_path.sv
 rtl/tx/tx_reader.sv
 rtl/tx/tx_sched.sv
+rtl/tx/tx_stream.sv
 rtl/ferronic_core.sv

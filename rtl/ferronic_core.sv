@@ -227,6 +227,7 @@ module ferronic_core
   vq_seg_t      rxb_seg, txb_seg;
   logic         buf_avail, work_valid, has_work, tx_error;
   logic         driver_ok, mrg_rxbuf, guest_csum, virtio_idle, virtio_drained, tx_drained, broken;
+  tx_offload_t  tx_offload;
   logic         irq_event;
   qid_t         irq_q;
   frame_event_t rx_event, tx_event;
@@ -309,6 +310,7 @@ module ferronic_core
     .driver_ok_o       (driver_ok),
     .mrg_rxbuf_o       (mrg_rxbuf),
     .guest_csum_o      (guest_csum),
+    .tx_offload_o      (tx_offload),
     .pairs_in_use_o    (pairs_in_use),
     .broken_o          (broken),
     .irq_event_o       (irq_event),
@@ -367,12 +369,13 @@ module ferronic_core
   );
 
   // ---------------------------------------------------------------- transmit
-  logic tx_short, tx_long, tx_offload, tx_read, tx_other;
+  logic tx_short, tx_long, tx_unable, tx_read, tx_other;
 
   tx_path #(.DataW(DataW), .QueuePairs(QueuePairs)) u_tx (
     .clk_i, .rst_ni,
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),
+    .offload_i      (tx_offload),
     .idle_o         (tx_idle),
     .drained_o      (tx_drained),
     .work_valid_i   (work_valid),
@@ -404,7 +407,7 @@ module ferronic_core
     .queue_error_q_o(tx_error_q),
     .drop_short_o   (tx_short),
     .drop_long_o    (tx_long),
-    .drop_offload_o (tx_offload),
+    .drop_offload_o (tx_unable),
     .drop_read_o    (tx_read),
     .drop_other_o   (tx_other),
     .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_abort_o, .tx_bytes_o, .tx_data_o
@@ -413,7 +416,7 @@ module ferronic_core
   // In the order of the window's card counters, RX_SHORT first.
   assign card_event = {
     broken, ev_bad_req, ev_timeout, ev_poisoned, ev_cpl_err, ev_unexpected,
-    tx_short || tx_long || tx_offload, rx_full, rx_nobuf, rx_abort, rx_long, rx_short
+    tx_short || tx_long || tx_unable, rx_full, rx_nobuf, rx_abort, rx_long, rx_short
   };
 
   // ---------------------------------------------------------------- idleness

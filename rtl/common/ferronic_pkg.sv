@@ -114,6 +114,23 @@ package ferronic_pkg;
     logic [15:0] bytes;
   } frame_event_t;
 
+  // Transmit offloads that the driver negotiated (CSUM and HOST_* of the network device).
+  typedef struct packed {
+    logic csum;
+    logic tso4;
+    logic tso6;
+    logic ecn;
+    logic uso;
+  } tx_offload_t;
+
+  // Where the headers of a frame lie, in units of 2 bytes from its start.
+  typedef struct packed {
+    logic       v6;
+    logic       udp;     // otherwise TCP
+    logic [6:0] ip_at;
+    logic [6:0] l4_at;
+  } hdr_layout_t;
+
   // ---------------------------------------------------------------- straps of the card
   typedef struct packed {
     logic [47:0] mac;         // first byte of the address in bits 47:40

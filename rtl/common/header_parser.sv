@@ -16,10 +16,15 @@
 // comes four cycles after the last word, in order. A frame that is begun anew before its `last`
 // gets none.
 //
+// `layout_valid_o` comes with the word behind the one in which TCP or UDP begins, in frames of
+// which that is known; fragments are not among them.
+//
 // With a window (wide data paths) only the first WindowBytes are walked: `last` is the last word of
 // those, and what is behind them comes as a sum of halves and a length.
 `include "ferronic_assert.svh"
-module header_parser #(
+module header_parser
+  import ferronic_pkg::*;
+#(
   parameter int unsigned WindowBytes = 128
 ) (
   input  logic        clk_i,
@@ -34,14 +39,16 @@ module header_parser #(
   input  logic [15:0] tail_sum_i,   // with last: one's complement sum behind the window
   input  logic [13:0] tail_len_i,   // with last: bytes behind the window
 
+  output logic        layout_valid_o,
+  output hdr_layout_t layout_o,
   output logic        result_valid_o,
   output logic        sum_ok_o,
   output logic [15:0] hash_o
 );
   localparam int unsigned WindowWords = WindowBytes / 8;
   localparam int unsigned WordW = $clog2(WindowWords) + 1;
-  if (WindowBytes % 64 != 0 || WindowBytes < 64) begin : g_bad_window
-    $error("%m: WindowBytes (%0d) must be a multiple of 64", WindowBytes);
+  if (WindowBytes % 8 != 0 || WindowBytes < 64) begin : g_bad_window
+    $error("%m: WindowBytes (%0d) must be a multiple of 8, at least 64", WindowBytes);
   end
 
   localparam logic [15:0] EtIp4 = 16'h0800, EtIp6 = 16'h86dd, EtTag = 16'h8100, EtTag2 = 16'h88a8;
@@ -163,6 +170,21 @@ module header_parser #(
         udp_q    <= is_udp;
         l4_len_q <= {1'b0, l4_len};
       end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) layout_valid_o <= 1'b0;
+    else layout_valid_o <= valid_i && l4;
+  end
+  always_ff @(posedge clk_i) begin
+    if (valid_i && starts) begin
+      layout_o.v6    <= v6;
+      layout_o.ip_at <= 7'({word_q, off ? 2'd1 : 2'd3});
+    end
+    if (valid_i && l4) begin
+      layout_o.udp   <= is_udp;
+      layout_o.l4_at <= 7'({word_q, left_q[1:0]});
     end
   end
 

@@ -9,7 +9,9 @@
 // a frame takes at most 24 cycles behind those before it. `ready_o` is low while all are taken;
 // a frame must not begin then.
 `include "ferronic_assert.svh"
-module rx_check #(
+module rx_check
+  import ferronic_pkg::*;
+#(
   parameter int unsigned DataW = 64,
   parameter int unsigned Lanes = 4,     // frames at once, if wider than 64 bits
   localparam int unsigned Bytes = DataW / 8,
@@ -32,6 +34,10 @@ module rx_check #(
   localparam int unsigned WindowBytes = 128;
 
   if (DataW == 64) begin : g_direct
+    logic        layout_valid;   // LRO's, later
+    hdr_layout_t layout;
+    logic        unused;
+    assign unused = ^{layout_valid, layout};
     assign ready_o = 1'b1;
     header_parser #(.WindowBytes(WindowBytes)) u_parser (
       .clk_i, .rst_ni, .clr_i,
@@ -42,6 +48,8 @@ module rx_check #(
       .data_i        (beat_data_i),
       .tail_sum_i    ('0),
       .tail_len_i    ('0),
+      .layout_valid_o(layout_valid),
+      .layout_o      (layout),
       .result_valid_o, .sum_ok_o, .hash_o
     );
   end else begin : g_lanes
@@ -135,8 +143,11 @@ module rx_check #(
       end
 
       wire [WindowBytes/8-1:0][63:0] words = window_q;
-      logic        valid, sum_ok;
+      logic        valid, sum_ok, layout_valid;
       logic [15:0] sum_hash;
+      hdr_layout_t layout;
+      logic        unused;
+      assign unused = ^{layout_valid, layout};
       header_parser #(.WindowBytes(WindowBytes)) u_parser (
         .clk_i, .rst_ni, .clr_i,
         .valid_i       (walk_q),
@@ -146,6 +157,8 @@ module rx_check #(
         .data_i        (words[at_q]),
         .tail_sum_i    (fold[15:0] + 16'(fold[16])),
         .tail_len_i    (tail_q),
+        .layout_valid_o(layout_valid),
+        .layout_o      (layout),
         .result_valid_o(valid),
         .sum_ok_o      (sum_ok),
         .hash_o        (sum_hash)

@@ -2,8 +2,9 @@
 //
 // Transmit path: buffers in host memory to frames on the wire.
 //
-//   work -> tx_sched -> tx_reader -> dma_read -> frame RAM -> tx_out -> wire
-//                            \-> records -> tx_complete -> used ring
+//   work -> tx_sched -> tx_reader -> dma_read -> landing RAM -> tx_stream -> tx_fifo -> wire
+//                            \-> records -> tx_complete -> tx_offload -^ |
+//                                               \-> used ring        tx_header
 //
 // The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are
 // thrown away, a frame that is half out ends with last and abort. With `pause_i` what was begun
@@ -26,6 +27,7 @@ module tx_path
   input  logic              rst_ni,
   input  logic              fn_rst_i,
   input  logic              pause_i,
+  input  tx_offload_t       offload_i,       // stable while there is work
   output logic              idle_o,          // nothing in flight, and no queue waits unless paused
   output logic              drained_o,       // likewise, but frames may wait for the wire
 
@@ -78,6 +80,8 @@ module tx_path
   output logic [DataW-1:0]  tx_data_o
 );
   localparam int unsigned AddrW = $clog2(RamBytes / Lanes);
+  localparam int unsigned HdrBeats = (TxHdrBytes * 8 + DataW - 1) / DataW;
+  localparam int unsigned HdrBeatW = (HdrBeats > 1) ? $clog2(HdrBeats) : 1;
 
   logic             next_valid, next_take, ret_valid, ret_ready, ret_off;
   qid_t             next_q, ret_q;
@@ -86,11 +90,27 @@ module tx_path
   tx_frame_t        frame;
   logic             free_valid;
   logic [AddrW:0]   free_words;
-  logic             ram_re;
-  logic [AddrW-1:0] ram_raddr;
-  logic [Lanes-1:0] ram_rinc;
+  qid_t             part_q;
+  tx_len_t          part;
+  logic             part_bad;
+  logic             look_re, stream_re;
+  logic [AddrW-1:0] look_raddr, stream_raddr;
+  logic [Lanes-1:0] stream_rinc;
   logic [DataW-1:0] ram_rdata;
-  logic             sched_idle, reader_idle, complete_idle, out_idle;
+  logic             job_valid, job_ready, loading, hdr_busy;
+  tx_job_t          job;
+  logic             hdr_idle, parse, update, seg_first, seg_last, hdr_ok;
+  logic [13:0]      seg_bytes;
+  hdr_layout_t      layout;
+  logic [7:0]       hdr_len;
+  logic [HdrBeatW-1:0] hdr_beat, load_beat;
+  logic [DataW-1:0] hdr_data;
+  logic             load, frame_room, frame_begins, room, take, beat_valid;
+  logic [13:0]      frame_len;
+  tx_beat_t         beat;
+  logic [BytesW-1:0] beat_bytes, beat_skip;
+  logic [DataW-1:0] beat_data;
+  logic             sched_idle, reader_idle, complete_idle, offload_idle, stream_idle, fifo_idle;
 
   tx_sched #(.QueuePairs(QueuePairs)) u_sched (
     .clk_i, .rst_ni, .fn_rst_i,
@@ -107,6 +127,7 @@ module tx_path
 
   tx_reader #(.DataW(DataW), .RamBytes(RamBytes)) u_reader (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
+    .gso_i       (offload_i.tso4 || offload_i.tso6 || offload_i.uso),
     .idle_o      (reader_idle),
     .drain_o     (drain),
     .next_valid_i(next_valid),
@@ -139,6 +160,9 @@ module tx_path
     .drain_i      (drain),
     .used_valid_o, .used_ready_i, .used_o,
     .queue_error_o, .queue_error_q_o,
+    .part_o       (part),
+    .part_q_o     (part_q),
+    .part_bad_o   (part_bad),
     .frame_valid_o(frame_valid),
     .frame_ready_i(frame_ready),
     .frame_o      (frame)
@@ -150,9 +174,9 @@ module tx_path
     .waddr_i(ram_waddr_i[AddrW-1:0]),
     .winc_i (ram_winc_i),
     .wdata_i(ram_wdata_i),
-    .re_i   (ram_re),
-    .raddr_i(ram_raddr),
-    .rinc_i (ram_rinc),
+    .re_i   (look_re || stream_re),
+    .raddr_i(look_re ? look_raddr : stream_raddr),
+    .rinc_i (look_re ? '0 : stream_rinc),
     .rdata_o(ram_rdata)
   );
   if (AddrW < WordW) begin : g_wrap
@@ -160,23 +184,102 @@ module tx_path
     assign unused = ^ram_waddr_i[WordW-1:AddrW];
   end
 
-  tx_out #(.DataW(DataW), .RamBytes(RamBytes)) u_out (
-    .clk_i, .rst_ni, .fn_rst_i,
-    .idle_o       (out_idle),
+  tx_offload #(.DataW(DataW), .RamBytes(RamBytes)) u_offload (
+    .clk_i, .rst_ni, .fn_rst_i, .offload_i,
+    .idle_o       (offload_idle),
     .frame_valid_i(frame_valid),
     .frame_ready_o(frame_ready),
     .frame_i      (frame),
-    .free_valid_o (free_valid),
-    .free_words_o (free_words),
-    .ram_re_o     (ram_re),
-    .ram_raddr_o  (ram_raddr),
-    .ram_rinc_o   (ram_rinc),
+    .part_q_i     (part_q),
+    .part_i       (part),
+    .part_bad_i   (part_bad),
+    .ram_re_o     (look_re),
+    .ram_raddr_o  (look_raddr),
     .ram_rdata_i  (ram_rdata),
+    .job_valid_o  (job_valid),
+    .job_ready_i  (job_ready),
+    .job_o        (job),
+    .loading_i    (loading),
+    .hdr_busy_i   (hdr_busy),
+    .hdr_idle_i   (hdr_idle),
+    .parse_o      (parse),
+    .update_o     (update),
+    .bytes_o      (seg_bytes),
+    .first_o      (seg_first),
+    .last_o       (seg_last),
+    .ok_i         (hdr_ok),
+    .layout_i     (layout),
+    .hdr_len_i    (hdr_len),
     .event_o,
-    .drop_short_o, .drop_long_o, .drop_offload_o, .drop_read_o, .drop_other_o,
+    .drop_short_o, .drop_long_o, .drop_offload_o, .drop_read_o, .drop_other_o
+  );
+
+  tx_header #(.DataW(DataW)) u_header (
+    .clk_i, .rst_ni,
+    .clr_i      (fn_rst_i),
+    .load_i     (load),
+    .load_beat_i(load_beat),
+    .load_data_i(beat_data),
+    .beat_i     (hdr_beat),
+    .data_o     (hdr_data),
+    .idle_o     (hdr_idle),
+    .parse_i    (parse),
+    .update_i   (update),
+    .bytes_i    (seg_bytes),
+    .first_i    (seg_first),
+    .last_i     (seg_last),
+    .ok_o       (hdr_ok),
+    .layout_o   (layout),
+    .hdr_len_o  (hdr_len)
+  );
+
+  tx_stream #(.DataW(DataW), .RamBytes(RamBytes)) u_stream (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .idle_o      (stream_idle),
+    .loading_o   (loading),
+    .hdr_busy_o  (hdr_busy),
+    .job_valid_i (job_valid),
+    .job_ready_o (job_ready),
+    .job_i       (job),
+    .free_valid_o(free_valid),
+    .free_words_o(free_words),
+    .ram_taken_i (look_re),
+    .ram_re_o    (stream_re),
+    .ram_raddr_o (stream_raddr),
+    .ram_rinc_o  (stream_rinc),
+    .ram_rdata_i (ram_rdata),
+    .hdr_beat_o  (hdr_beat),
+    .hdr_data_i  (hdr_data),
+    .load_o      (load),
+    .load_beat_o (load_beat),
+    .frame_room_i(frame_room),
+    .frame_o     (frame_begins),
+    .frame_len_o (frame_len),
+    .room_i      (room),
+    .take_o      (take),
+    .beat_valid_o(beat_valid),
+    .beat_o      (beat),
+    .beat_bytes_o(beat_bytes),
+    .beat_skip_o (beat_skip),
+    .beat_data_o (beat_data)
+  );
+
+  tx_fifo #(.DataW(DataW), .RamBytes(RamBytes)) u_fifo (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .idle_o      (fifo_idle),
+    .frame_room_o(frame_room),
+    .frame_i     (frame_begins),
+    .frame_len_i (frame_len),
+    .room_o      (room),
+    .take_i      (take),
+    .beat_valid_i(beat_valid),
+    .beat_i      (beat),
+    .beat_bytes_i(beat_bytes),
+    .beat_skip_i (beat_skip),
+    .beat_data_i (beat_data),
     .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_abort_o, .tx_bytes_o, .tx_data_o
   );
 
   assign drained_o = reader_idle && complete_idle && (pause_i || sched_idle);
-  assign idle_o    = drained_o && out_idle;
+  assign idle_o    = drained_o && offload_idle && stream_idle && fifo_idle;
 endmodule

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Takes buffers of the transmit queues and reads them into the frame RAM: the segments of a buffer
-// one behind the other, from a word on. Space is reserved before a read is issued. When the last
-// read of a frame is issued its buffer is committed and a record goes to tx_complete.
+// Takes buffers of the transmit queues and reads them into the landing RAM, a ring: the segments of
+// a buffer one behind the other, from a word on. Reads are of at most Chunk bytes, and space is
+// reserved for each before it is issued, so that a buffer may be larger than the RAM: it is used up
+// while it arrives. Each read gets a record; with that of a frame's last read its buffer is
+// committed.
 //
-// Each buffer is one frame. A frame that is too long is read no further; it and a frame with a
-// broken chain get their record when no read is out any more, so that completions and records stay
-// in step.
+// A frame that is too long is read no further; it and a frame with a broken chain end with a record
+// without a read.
 //
-// Throughput: two cycles a frame and two a segment, and the walker's latency. While one queue has
-// work it is asked again without a return to the list.
+// Throughput: two cycles a frame and two a segment, and the walker's latency; two cycles for each
+// further chunk. While one queue has work it is asked again without a return to the list.
 //
 // Invariant: words of frames that were not freed + `free_q` = words of the RAM.
 `include "ferronic_assert.svh"
@@ -19,6 +20,7 @@ module tx_reader
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned RamBytes = 16384,
+  parameter int unsigned Chunk = 2048,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned LaneW = $clog2(Lanes),
   localparam int unsigned Words = RamBytes / Lanes,
@@ -28,6 +30,7 @@ module tx_reader
   input  logic         rst_ni,
   input  logic         fn_rst_i,
   input  logic         pause_i,
+  input  logic         gso_i,     // frames that are to be cut up may come
   output logic         idle_o,
   output logic         drain_o,   // reads from before a function reset are still out
 
@@ -59,66 +62,87 @@ module tx_reader
   input  logic         free_valid_i,
   input  logic [AddrW:0] free_words_i
 );
-  localparam int unsigned MaxBytes = MaxFrameBytes + VirtioHdrBytes;
   localparam int unsigned MinBytes = MinFrameBytes + VirtioHdrBytes;
+  localparam int unsigned ChunkW = $clog2(Chunk);
 
-  if (RamBytes > 65536 || RamBytes < MaxBytes + Lanes) begin : g_bad_ram
-    $error("%m: RamBytes (%0d) must hold the largest frame and be at most 65536", RamBytes);
+  // A whole frame must be able to wait behind a chunk that does not fit.
+  if (RamBytes > 65536 || RamBytes < MaxPlainBytes + Chunk + 2 * Lanes) begin : g_bad_ram
+    $error("%m: RamBytes (%0d) must hold the largest frame and a chunk, and be at most 65536",
+           RamBytes);
+  end
+  if (Chunk != (1 << ChunkW) || Chunk < 512 || Chunk > 4096) begin : g_bad_chunk
+    $error("%m: Chunk (%0d) must be a power of two, 512 to 4096", Chunk);
   end
 
   typedef logic [AddrW-1:0] word_t;
   typedef logic [AddrW:0]   count_t;
+  typedef logic [ChunkW:0]  chunk_t;
 
   typedef enum logic [2:0] {
     StIdle  = 3'd0,
     StReq   = 3'd1, // ask for a buffer
     StSeg   = 3'd2, // wait for a segment
-    StDec   = 3'd3, // use it
-    StSkip  = 3'd4, // segments that are not read
-    StDrain = 3'd5  // wait until no read is out, then hand over the record
+    StRead  = 3'd3, // read a chunk of it
+    StNext  = 3'd4, // the next chunk
+    StSkip  = 3'd5, // segments that are not read
+    StClose = 3'd6  // hand over the record of a frame that is not read
   } state_e;
 
   state_e      state_q;
   qid_t        q_q;
-  word_t       base_q;     // first word of the slot
-  count_t      free_q;     // free words from `base_q` on
-  logic [13:0] total_q;    // bytes of this frame so far
-  logic        take_q;     // the frame before took `take_words_q`
-  count_t      take_words_q;
-  logic        first_q;
-  tx_kind_e    kind_q;     // in StSkip and StDrain
+  word_t       base_q;     // first word of the frame
+  count_t      free_q;     // free words of the RAM
+  tx_len_t     total_q;    // bytes of this frame so far
+  logic        take_q;     // a read or an end of frame a cycle ago
+  logic        end_q;      // the end
+  tx_len_t     before_q, after_q;
+  tx_kind_e    kind_q;     // in StSkip and StClose
 
-  logic        seg_none_q, seg_off_q, seg_err_q, seg_last_q, seg_huge_q;
+  logic        seg_none_q, seg_off_q, seg_err_q, seg_last_q;
   logic [15:0] seg_id_q;
   logic [63:0] seg_addr_q;
-  logic [13:0] seg_len_q;
-  logic [14:0] sum_q;      // `total_q` with this segment
+  tx_len_t     seg_left_q; // bytes of the segment behind this chunk
+  chunk_t      chunk_q;    // bytes to read now
+  logic [TxLenW:0] sum_q;  // `total_q` with them
+  logic [TxLenW:0] all_q;  // with the whole segment
 
   logic        ret_valid_q, ret_off_q;
   qid_t        ret_q_q;
   logic [7:0]  out_q;      // reads that are out
   logic        drain_q;
 
-  function automatic count_t words_of(logic [13:0] len);
-    return count_t'((15'(len) + 15'(Lanes - 1)) >> LaneW);
+  function automatic tx_len_t words_of(tx_len_t len);
+    return (len >> LaneW) + tx_len_t'(|len[LaneW-1:0]);
   endfunction
 
-  wire          too_long = seg_huge_q || (sum_q > 15'(MaxBytes));
-  wire          issue = (state_q == StDec) && !seg_none_q && !seg_err_q && !too_long;
-  wire count_t  words = words_of((state_q == StDrain) ? total_q : sum_q[13:0]);
-  wire          space = {3'b000, sum_q} <= (18'(free_q) << LaneW);
-  wire          ret_free = !ret_valid_q;
-  wire          read_taken = rd_req_valid_o && rd_req_ready_i;
+  // The last chunk may end anywhere, others where the host's address is a multiple of Chunk.
+  function automatic chunk_t chunk_of(logic [ChunkW-1:0] addr, tx_len_t len);
+    return (len > tx_len_t'(Chunk)) ? chunk_t'(Chunk) - {1'b0, addr} : chunk_t'(len);
+  endfunction
+
+  chunk_t  seg_chunk, next_chunk;
+  assign seg_chunk  = chunk_of(seg_i.addr[ChunkW-1:0], seg_i.len[TxLenW-1:0]);
+  assign next_chunk = chunk_of('0, seg_left_q);
+
+  wire [TxLenW:0] limit = gso_i ? (TxLenW + 1)'(MaxGsoBytes) : (TxLenW + 1)'(MaxPlainBytes);
+  wire     too_long = all_q > limit;
+  wire     more = (seg_left_q != '0);
+  wire     ends_frame = seg_last_q && !more;
+  wire     space = {{(ChunkW + 1){1'b0}}, free_q, {LaneW{1'b0}}} >=
+                   {{(AddrW + 1 + LaneW){1'b0}}, chunk_q + chunk_t'(Lanes - 1)};
+  wire     issue = (state_q == StRead) && !seg_none_q && !seg_err_q && !too_long;
+  wire     ret_free = !ret_valid_q;
+  wire     read_taken = rd_req_valid_o && rd_req_ready_i;
 
   // Ends of this machine's part of a frame, each with the queue's return possible.
-  wire          end_read = read_taken && seg_last_q;
-  wire          end_none = (state_q == StDec) && seg_none_q && ret_free;
-  wire          end_drain = (state_q == StDrain) && (out_q == '0) && ret_free && rec_ready_i;
-  wire          ends = end_read || end_none || end_drain;
-  wire          err_end = end_drain && (kind_q == TxOther);
-  wire          other = next_valid_i && !pause_i;
+  wire     end_read = read_taken && ends_frame;
+  wire     end_none = (state_q == StRead) && seg_none_q && ret_free;
+  wire     end_close = (state_q == StClose) && ret_free && rec_ready_i;
+  wire     ends = end_read || end_none || end_close;
+  wire     err_end = end_close && (kind_q == TxOther);
+  wire     other = next_valid_i && !pause_i;
   // The same queue again, if none else waits: the walker says when it is empty.
-  wire          again = !next_valid_i && !pause_i && !end_none && !err_end;
+  wire     again = !next_valid_i && !pause_i && !end_none && !err_end;
 
   assign next_take_o = other && !drain_q && ((state_q == StIdle) || ends);
 
@@ -127,50 +151,52 @@ module tx_reader
       state_q     <= StIdle;
       base_q      <= '0;
       free_q      <= count_t'(Words);
-      first_q     <= 1'b1;
       take_q      <= 1'b0;
+      end_q       <= 1'b0;
       ret_valid_q <= 1'b0;
     end else if (fn_rst_i) begin
       state_q     <= StIdle;
       base_q      <= '0;
       free_q      <= count_t'(Words);
-      first_q     <= 1'b1;
       take_q      <= 1'b0;
+      end_q       <= 1'b0;
       ret_valid_q <= 1'b0;
     end else begin
       unique case (state_q)
         StReq: if (buf_req_ready_i) state_q <= StSeg;
-        StSeg: if (seg_valid_i) state_q <= StDec;
-        StDec: begin
-          if (seg_err_q) state_q <= StDrain;
-          else if (!seg_none_q && too_long) state_q <= seg_last_q ? StDrain : StSkip;
-          else if (read_taken) state_q <= StSeg;
+        StSeg: if (seg_valid_i) state_q <= StRead;
+        StRead: begin
+          if (seg_err_q) state_q <= StClose;
+          else if (!seg_none_q && too_long) state_q <= seg_last_q ? StClose : StSkip;
+          else if (read_taken) state_q <= more ? StNext : StSeg;
         end
-        StSkip: if (seg_valid_i && (seg_i.last || seg_i.err)) state_q <= StDrain;
-        default: ; // StIdle, StDrain: below
+        StNext: state_q <= StRead;
+        StSkip: if (seg_valid_i && (seg_i.last || seg_i.err)) state_q <= StClose;
+        default: ; // StIdle, StClose: below
       endcase
-      if (read_taken) first_q <= 1'b0;
       if (ret_ready_i) ret_valid_q <= 1'b0;
       if (ends) begin
-        first_q     <= 1'b1;
         ret_valid_q <= !again;
         state_q     <= again ? StReq : StIdle;
       end
       if (next_take_o) state_q <= StReq;
 
-      // A cycle late: the next read of a frame is at least three cycles away.
-      take_q <= end_read || end_drain;
-      free_q <= free_q + (free_valid_i ? free_words_i : '0) - (take_q ? take_words_q : '0);
-      if (take_q) base_q <= base_q + word_t'(take_words_q);
+      // A cycle late: the next read is at least two cycles away.
+      take_q <= read_taken;
+      free_q <= free_q + (free_valid_i ? free_words_i : '0) -
+                (take_q ? count_t'(words_of(after_q) - words_of(before_q)) : '0);
+      end_q  <= end_read || end_close;
+      if (end_q) base_q <= base_q + word_t'(words_of(after_q));
     end
   end
 
   always_ff @(posedge clk_i) begin
-    take_words_q <= words;
+    before_q <= total_q;
+    after_q  <= (state_q == StClose) ? total_q : sum_q[TxLenW-1:0];
     if (next_take_o) q_q <= next_q_i;
 
     if (state_q == StReq) total_q <= '0;
-    else if (read_taken) total_q <= sum_q[13:0];
+    else if (read_taken) total_q <= sum_q[TxLenW-1:0];
 
     if (state_q == StSeg && seg_valid_i) begin
       seg_none_q <= seg_i.none;
@@ -179,12 +205,18 @@ module tx_reader
       seg_last_q <= seg_i.last;
       seg_id_q   <= seg_i.id;
       seg_addr_q <= seg_i.addr;
-      seg_len_q  <= seg_i.len[13:0];
-      seg_huge_q <= |seg_i.len[31:14];
-      sum_q      <= 15'(total_q) + 15'(seg_i.len[13:0]);
+      seg_left_q <= seg_i.len[TxLenW-1:0] - tx_len_t'(seg_chunk);
+      chunk_q    <= seg_chunk;
+      sum_q      <= {1'b0, total_q} + (TxLenW + 1)'(seg_chunk);
+      all_q      <= {1'b0, total_q} + {1'b0, seg_i.len[TxLenW-1:0]};
+    end else if (state_q == StNext) begin
+      seg_addr_q <= {seg_addr_q[63:ChunkW] + 1'b1, {ChunkW{1'b0}}};
+      seg_left_q <= seg_left_q - tx_len_t'(next_chunk);
+      chunk_q    <= next_chunk;
+      sum_q      <= {1'b0, total_q} + (TxLenW + 1)'(next_chunk);
     end
 
-    if (state_q == StDec) kind_q <= seg_err_q ? TxOther : TxLong;
+    if (state_q == StRead) kind_q <= seg_err_q ? TxOther : TxLong;
     else if (state_q == StSkip && seg_valid_i && seg_i.err) kind_q <= TxOther;
 
     if (ends) begin
@@ -197,28 +229,26 @@ module tx_reader
   assign buf_req_valid_o = (state_q == StReq);
   assign buf_req_q_o     = q_q;
   assign seg_ready_o     = (state_q == StSeg) || (state_q == StSkip);
-  assign buf_commit_o    = end_read || (end_drain && !err_end);
+  assign buf_commit_o    = end_read || (end_close && !err_end);
   assign buf_commit_q_o  = q_q;
   assign ret_valid_o     = ret_valid_q;
   assign ret_q_o         = ret_q_q;
   assign ret_off_o       = ret_off_q;
 
-  assign rd_req_valid_o = issue && space && (!seg_last_q || (rec_ready_i && ret_free));
-  assign rd_req_o.addr  = seg_addr_q;
-  assign rd_req_o.len   = {2'b00, seg_len_q};
-  assign rd_req_o.ptr   = (16'(base_q) << LaneW) + 16'(total_q);
-  always_comb begin
-    rd_req_o.cookie              = '0;
-    rd_req_o.cookie[CookieFirst] = first_q;
-    rd_req_o.cookie[CookieLast]  = seg_last_q;
-  end
+  assign rd_req_valid_o  = issue && space && rec_ready_i && (!ends_frame || ret_free);
+  assign rd_req_o.addr   = seg_addr_q;
+  assign rd_req_o.len    = 16'(chunk_q);
+  assign rd_req_o.ptr    = (16'(base_q) << LaneW) + total_q[15:0];
+  assign rd_req_o.cookie = '0;
 
-  assign rec_valid_o = end_read || end_drain;
-  assign rec_o.reads = end_read;
-  assign rec_o.kind  = end_drain ? kind_q : ((sum_q < 15'(MinBytes)) ? TxShort : TxOk);
+  assign rec_valid_o = read_taken || end_close;
+  assign rec_o.reads = read_taken;
+  assign rec_o.last  = ends_frame || end_close;
+  assign rec_o.kind  = end_close ? kind_q :
+                       (sum_q < (TxLenW + 1)'(MinBytes)) ? TxShort : TxOk;
   assign rec_o.q     = q_q;
   assign rec_o.id    = seg_id_q;
-  assign rec_o.len   = end_drain ? total_q : sum_q[13:0];
+  assign rec_o.len   = end_close ? total_q : sum_q[TxLenW-1:0];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -232,6 +262,9 @@ module tx_reader
   end
   assign drain_o = drain_q;
   assign idle_o  = (state_q == StIdle) && !ret_valid_q && (out_q == '0) && !drain_q;
+
+  logic unused;
+  assign unused = ^seg_i.len[31:TxLenW]; // the walker saturates lengths at 17 bits
 
   `FERRONIC_ASSERT(FreeInRange, free_q <= count_t'(Words), clk_i, rst_ni)
   `FERRONIC_ASSERT(DonesAreExpected, !rd_done_i || out_q != '0, clk_i, rst_ni)

@@ -107,6 +107,7 @@ module virtio_engine
   output logic             driver_ok_o,
   output logic             mrg_rxbuf_o,
   output logic             guest_csum_o,
+  output tx_offload_t      tx_offload_o,
   output logic [6:0]       pairs_in_use_o,
   output logic             broken_o,       // pulse: DEVICE_NEEDS_RESET was set
   output logic             irq_event_o,
@@ -187,6 +188,7 @@ module virtio_engine
     .notif_data_o      (notif_data),
     .mrg_rxbuf_o,
     .guest_csum_o,
+    .tx_offload_o,
     .config_vector_o   (config_vector)
   );
   assign driver_ok_o = driver_ok;

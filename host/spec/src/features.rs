@@ -101,6 +101,7 @@ impl Features {
         .union(Self::STATUS)
         .union(Self::MTU)
         .union(Self::GUEST_CSUM)
+        .union(Self::TX_OFFLOADS)
         .union(Self::SPEED_DUPLEX)
         .union(Self::MRG_RXBUF);
 }

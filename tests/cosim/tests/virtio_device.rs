@@ -59,6 +59,16 @@ fn offer_is_what_the_card_can_do_masked_by_the_strap() {
     let mut config = SimConfig::default();
     config.strap.mtu = 1500;
     assert_eq!(Raw::new(config).offered(), Features::CARD);
+    // Nothing is offered without what it needs (virtio 1.3, "Feature Bits").
+    let tso = Features::HOST_TSO4 | Features::HOST_TSO6;
+    for (missing, gone) in [
+        (Features::CSUM, Features::TX_OFFLOADS),
+        (tso, tso | Features::HOST_ECN),
+    ] {
+        let mut config = SimConfig::default();
+        config.strap.features = (Features::CARD - missing).bits();
+        assert_eq!(Raw::new(config).offered(), without_mtu - gone);
+    }
 }
 
 #[test]
@@ -88,7 +98,17 @@ fn features_ok_only_for_a_subset_with_version_1() {
     for bit in 0..64 {
         let feature = Features::from_bits_retain(1 << bit);
         let agreed = raw.negotiate(Features::VERSION_1 | feature);
-        assert_eq!(agreed, offered.contains(feature), "bit {bit}");
+        let alone = Features::HOST_SEGMENTATION | Features::HOST_ECN;
+        let wanted = offered.contains(feature) && !alone.contains(feature);
+        assert_eq!(agreed, wanted, "bit {bit}");
+    }
+    // Segmentation needs CSUM, HOST_ECN needs segmentation of TCP.
+    for feature in Features::HOST_SEGMENTATION.iter() {
+        let feature = feature | Features::CSUM | Features::VERSION_1;
+        assert!(raw.negotiate(feature), "{feature:?}");
+        let wanted = !feature.contains(Features::HOST_USO);
+        assert_eq!(raw.negotiate(feature | Features::HOST_ECN), wanted);
+        assert!(!raw.negotiate((feature | Features::HOST_ECN) - Features::CSUM));
     }
     // A refusal is not the end: the driver may choose again.
     assert!(!raw.negotiate(Features::MQ | Features::VERSION_1));
