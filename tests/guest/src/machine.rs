@@ -65,6 +65,8 @@ pub struct Machine {
     pub card: Card,
     console: PathBuf,
     log: PathBuf,
+    /// Where its sockets, logs and captures are.
+    pub dir: PathBuf,
     /// Host time from the start of QEMU to the agent's first word.
     pub boot: Duration,
     /// When QEMU was started.
@@ -140,6 +142,7 @@ impl Machine {
             card,
             console,
             log,
+            dir: plan.dir.to_path_buf(),
             boot: started.elapsed(),
             started,
             hello,

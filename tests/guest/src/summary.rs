@@ -3,7 +3,7 @@
 use ferronic_figures::Figure;
 
 /// Figures that have a column, by name, with its head; two names may share one.
-const COLUMNS: [(&[&str], &str); 8] = [
+const COLUMNS: [(&[&str], &str); 10] = [
     (&["boot_s"], "boot, s"),
     (&["ping_ms_median"], "ping, ms"),
     (&["ping_cycles_median"], "ping, cycles"),
@@ -12,6 +12,8 @@ const COLUMNS: [(&[&str], &str); 8] = [
     (&["share_of_bench"], "share of bench"),
     (&["interrupts_per_frame"], "interrupts a frame"),
     (&["doorbells_per_frame"], "doorbells a frame"),
+    (&["avail_entries_per_mb"], "entries a MB"),
+    (&["doorbells_per_mb"], "doorbells a MB"),
 ];
 
 /// A row a driver and kind of traffic, in order of appearance.
@@ -65,7 +67,10 @@ fn param(figure: &Figure, name: &str) -> String {
 fn traffic(figure: &Figure) -> String {
     let has = |name: &str| figure.params.contains_key(name);
     let direction = param(figure, "direction");
-    if has("mtu") {
+    if has("ip") {
+        let (ip, tso) = (param(figure, "ip"), param(figure, "tso"));
+        format!("TCP {direction}, IPv{ip}, TSO {tso}")
+    } else if has("mtu") {
         format!("TCP {direction}, MTU {}", param(figure, "mtu"))
     } else if has("frame_bytes") {
         let bytes = figure.params.get("frame_bytes").and_then(|v| v.as_f64());
@@ -79,7 +84,7 @@ fn traffic(figure: &Figure) -> String {
 fn number(name: &str, value: f64) -> String {
     match name {
         "ping_cycles_median" => format!("{value:.0}"),
-        "boot_s" | "tcp_mbit_s" | "mbit_s" => format!("{value:.1}"),
+        "boot_s" | "tcp_mbit_s" | "mbit_s" | "avail_entries_per_mb" => format!("{value:.1}"),
         "interrupts_per_frame" | "doorbells_per_frame" => format!("{value:.3}"),
         _ => format!("{value:.2}"),
     }
@@ -103,6 +108,11 @@ mod tests {
             tcp("linux", "share_of_bench", 0.9),
             tcp("ferronic", "bytes_per_cycle", 7.0),
             tcp("ferronic", "of_no_interest", 7.0),
+            Figure::new("avail_entries_per_mb", 15.3, "1/MB")
+                .with("driver", "linux")
+                .with("direction", "tx")
+                .with("tso", "on")
+                .with("ip", "6"),
             Figure::new("mbit_s", 3.0, "Mbit/s")
                 .with("driver", "dpdk")
                 .with("direction", "rx")
@@ -113,10 +123,11 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "| linux |  | 4.2 |  |  |  |  |  |  |  |",
-                "| linux | TCP tx, MTU 1500 |  |  |  | 20.0 |  | 0.90 |  |  |",
-                "| ferronic | TCP tx, MTU 1500 |  |  |  |  | 7.00 |  |  |  |",
-                "| dpdk | rx, 64 bytes on average |  |  |  | 3.0 |  |  |  |  |",
+                "| linux |  | 4.2 |  |  |  |  |  |  |  |  |  |",
+                "| linux | TCP tx, MTU 1500 |  |  |  | 20.0 |  | 0.90 |  |  |  |  |",
+                "| ferronic | TCP tx, MTU 1500 |  |  |  |  | 7.00 |  |  |  |  |  |",
+                "| linux | TCP tx, IPv6, TSO on |  |  |  |  |  |  |  |  | 15.3 |  |",
+                "| dpdk | rx, 64 bytes on average |  |  |  | 3.0 |  |  |  |  |  |  |",
             ]
         );
     }

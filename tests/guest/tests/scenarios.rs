@@ -48,3 +48,8 @@ fn memory_taken_from_under_the_card_is_an_error_and_the_simulator_lives() {
 fn testpmd_receives_sends_and_swaps_and_its_counters_agree_with_the_wire() {
     passes(Scenario::Dpdk);
 }
+
+#[test]
+fn offloads_of_the_stock_driver_can_be_changed_and_segments_on_the_wire_are_right() {
+    passes(Scenario::Offload);
+}

@@ -1,4 +1,4 @@
-//! What `ethtool -i`, `-l` and `-S` ask the kernel for.
+//! What `ethtool` asks the kernel for, and what `-i`, `-l` and `-S` show.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,10 +23,7 @@ const STRING: usize = 32;
 
 /// Everything that is shown of an interface.
 pub fn show(interface: &str) -> Result<Ethtool, Failure> {
-    let asker = Asker {
-        socket: control()?,
-        interface,
-    };
+    let asker = Asker::new(interface)?;
     // cmd, driver[32], version[32], fw_version[32], bus_info[32], and more.
     let driver = asker.ask(GET_DRIVER, &[], 196)?;
     let link = asker.ask(GET_LINK, &[], 8)?;
@@ -43,32 +40,47 @@ pub fn show(interface: &str) -> Result<Ethtool, Failure> {
 }
 
 fn statistics(asker: &Asker) -> Result<BTreeMap<String, u64>, Failure> {
-    // cmd, reserved, mask of sets (64 bits), a size a set.
-    let sizes = asker.ask(GET_SET_SIZES, &[0, 1 << STATISTICS, 0], 20)?;
-    if word(&sizes, 2) & 1 << STATISTICS == 0 {
+    let names = asker.strings(STATISTICS)?;
+    if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let count = word(&sizes, 4) as usize;
-    let n = u32::try_from(count)?;
-    let names = asker.ask(GET_STRINGS, &[STATISTICS, n], 12 + count * STRING)?;
-    let values = asker.ask(GET_STATISTICS, &[n], 8 + count * 8)?;
-    let names = names[12..].chunks_exact(STRING).map(string);
+    let n = u32::try_from(names.len())?;
+    let values = asker.ask(GET_STATISTICS, &[n], 8 + names.len() * 8)?;
     let values = values[8..].chunks_exact(8).map(|bytes| {
         let mut value = [0; 8];
         value.copy_from_slice(bytes);
         u64::from_ne_bytes(value)
     });
-    Ok(names.zip(values).collect())
+    Ok(names.into_iter().zip(values).collect())
 }
 
-struct Asker<'a> {
+/// Commands about one interface.
+pub struct Asker<'a> {
     socket: OwnedFd,
     interface: &'a str,
 }
 
-impl Asker<'_> {
-    /// A command with its next words, in a structure of `len` bytes.
-    fn ask(&self, command: u32, words: &[u32], len: usize) -> Result<Vec<u8>, Failure> {
+impl<'a> Asker<'a> {
+    /// For `interface`.
+    pub fn new(interface: &'a str) -> Result<Self, Failure> {
+        Ok(Self {
+            socket: control()?,
+            interface,
+        })
+    }
+
+    /// A command with its next words, in a structure of `len` bytes; the structure as it came back.
+    pub fn ask(&self, command: u32, words: &[u32], len: usize) -> Result<Vec<u8>, Failure> {
+        self.order(command, words, len).map(|(data, _)| data)
+    }
+
+    /// The same with the flags that the kernel returns.
+    pub fn order(
+        &self,
+        command: u32,
+        words: &[u32],
+        len: usize,
+    ) -> Result<(Vec<u8>, i32), Failure> {
         let mut data = vec![0_u8; len];
         for (to, word) in data
             .chunks_exact_mut(4)
@@ -90,11 +102,25 @@ impl Asker<'_> {
             };
             return Err(format!("ethtool command {command:#x}: {error}{hint}").into());
         }
-        Ok(data)
+        Ok((data, result))
+    }
+
+    /// A set of names.
+    pub fn strings(&self, set: u32) -> Result<Vec<String>, Failure> {
+        // cmd, reserved, mask of sets (64 bits), a size a set.
+        let sizes = self.ask(GET_SET_SIZES, &[0, 1 << set, 0], 20)?;
+        if word(&sizes, 2) & 1 << set == 0 {
+            return Ok(Vec::new());
+        }
+        let count = word(&sizes, 4);
+        let len = 12 + count as usize * STRING;
+        let names = self.ask(GET_STRINGS, &[set, count], len)?;
+        Ok(names[12..].chunks_exact(STRING).map(string).collect())
     }
 }
 
-fn word(data: &[u8], index: usize) -> u32 {
+/// A word of a structure.
+pub fn word(data: &[u8], index: usize) -> u32 {
     let mut bytes = [0; 4];
     bytes.copy_from_slice(&data[index * 4..index * 4 + 4]);
     u32::from_ne_bytes(bytes)

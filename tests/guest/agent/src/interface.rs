@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -91,8 +91,27 @@ fn ioctl(
 }
 
 /// Gives the interface an address and takes it up.
-pub fn up(interface: &str, address: Ipv4Addr, prefix: u8) -> Result<(), Failure> {
+pub fn up(interface: &str, address: IpAddr, prefix: u8) -> Result<(), Failure> {
     let socket = control()?;
+    match address {
+        IpAddr::V4(address) => {
+            set_ipv4(&socket, interface, address, prefix)?;
+            set_flags(&socket, interface, true)
+        }
+        IpAddr::V6(address) => {
+            // The kernel forgets those of an interface that is down.
+            set_flags(&socket, interface, true)?;
+            add_ipv6(&socket, interface, address, prefix)
+        }
+    }
+}
+
+fn set_ipv4(
+    socket: &OwnedFd,
+    interface: &str,
+    address: Ipv4Addr,
+    prefix: u8,
+) -> Result<(), Failure> {
     let mask = u32::MAX
         .checked_shl(32_u32.saturating_sub(prefix.into()))
         .unwrap_or(0);
@@ -112,9 +131,44 @@ pub fn up(interface: &str, address: Ipv4Addr, prefix: u8) -> Result<(), Failure>
         // SAFETY: both are plain structures of 16 bytes; an address of any family fits.
         request.ifr_ifru.ifru_addr =
             unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(target) };
-        ioctl(&socket, number, &mut request, what)?;
+        ioctl(socket, number, &mut request, what)?;
     }
-    set_flags(&socket, interface, true)
+    Ok(())
+}
+
+fn add_ipv6(
+    control: &OwnedFd,
+    interface: &str,
+    address: Ipv6Addr,
+    prefix: u8,
+) -> Result<(), Failure> {
+    // Nobody else is on this wire: the address is used at once, without looking for its owner.
+    for who in ["all", interface] {
+        fs::write(format!("/proc/sys/net/ipv6/conf/{who}/accept_dad"), "0")?;
+    }
+    let mut named = request(interface)?;
+    ioctl(
+        control,
+        libc::SIOCGIFINDEX,
+        &mut named,
+        "looking for the interface",
+    )?;
+    let request = libc::in6_ifreq {
+        ifr6_addr: libc::in6_addr {
+            s6_addr: address.octets(),
+        },
+        ifr6_prefixlen: prefix.into(),
+        // SAFETY: the kernel just filled the index.
+        ifr6_ifindex: unsafe { named.ifr_ifru.ifru_ifindex },
+    };
+    let socket = socket(AddressFamily::INET6, SocketType::DGRAM, None)?;
+    // SAFETY: for a socket of this family the number takes an `in6_ifreq`, which outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFADDR, &request) };
+    let error = io::Error::last_os_error();
+    if result < 0 && error.kind() != io::ErrorKind::AlreadyExists {
+        return Err(format!("adding {address}: {error}").into());
+    }
+    Ok(())
 }
 
 /// Takes the interface down.

@@ -5,7 +5,7 @@
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -67,12 +67,13 @@ pub enum Request {
     Pci,
     /// Names of the network interfaces that are Ethernet; gives a list of [`Interface`].
     Interfaces,
-    /// Gives an interface an address and takes it up; gives nothing.
+    /// Gives an interface one more address, of IPv6 without asking whether it is free, and takes it up;
+    /// gives nothing.
     Up {
         /// The interface.
         interface: String,
         /// Its address.
-        address: Ipv4Addr,
+        address: IpAddr,
         /// Bits of the network part.
         prefix: u8,
     },
@@ -91,7 +92,7 @@ pub enum Request {
     /// Sends echo requests one after the other; gives a [`Pings`].
     Ping {
         /// Who is asked.
-        to: Ipv4Addr,
+        to: IpAddr,
         /// How many.
         count: u32,
         /// Bytes after the ICMP header.
@@ -102,7 +103,7 @@ pub enum Request {
     /// Sends to a sink that answers with what it got; gives a [`Transfer`].
     TcpSend {
         /// The sink.
-        to: Ipv4Addr,
+        to: IpAddr,
         /// Its port.
         port: u16,
         /// How much.
@@ -113,11 +114,25 @@ pub enum Request {
     /// Takes from a source; gives a [`Transfer`].
     TcpReceive {
         /// The source.
-        from: Ipv4Addr,
+        from: IpAddr,
         /// Its port.
         port: u16,
         /// How much.
         bytes: u64,
+        /// Of the pattern.
+        seed: u64,
+    },
+    /// Sends one buffer as datagrams of `segment` bytes to an echo, cut by the kernel or the card; gives
+    /// a [`Transfer`] of what came back until everything had, or nothing more came.
+    UdpSegments {
+        /// The echo.
+        to: IpAddr,
+        /// Its port.
+        port: u16,
+        /// How much in all.
+        bytes: usize,
+        /// Bytes of a datagram; the last may be shorter.
+        segment: u16,
         /// Of the pattern.
         seed: u64,
     },
@@ -127,6 +142,21 @@ pub enum Request {
     Ethtool {
         /// The interface.
         interface: String,
+    },
+    /// What `ethtool -k` shows; gives an [`Offload`] by name.
+    Offloads {
+        /// The interface.
+        interface: String,
+    },
+    /// As `ethtool -K`: turns an offload on or off, by its name in the kernel; gives nothing. What
+    /// became of it is for [`Request::Offloads`] to tell: others may follow.
+    SetOffload {
+        /// The interface.
+        interface: String,
+        /// Its name, as `tx-tcp-segmentation`.
+        name: String,
+        /// Whether it is wanted.
+        on: bool,
     },
     /// Reads a file, of sysfs for example; gives its text.
     Read {
@@ -262,6 +292,17 @@ pub struct Ethtool {
     pub statistics: BTreeMap<String, u64>,
 }
 
+/// An offload of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offload {
+    /// It can be turned on and off.
+    pub changeable: bool,
+    /// Somebody wants it.
+    pub wanted: bool,
+    /// It is on: wanted, and nothing that it needs is off.
+    pub on: bool,
+}
+
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exit {
@@ -286,8 +327,15 @@ mod tests {
             Request::Reboot,
             Request::Up {
                 interface: "eth0".to_owned(),
-                address: Ipv4Addr::new(10, 0, 0, 2),
+                address: IpAddr::from([10, 0, 0, 2]),
                 prefix: 24,
+            },
+            Request::UdpSegments {
+                to: "fd66::1".parse().expect("an address"),
+                port: 7,
+                bytes: 60_000,
+                segment: 1000,
+                seed: 1,
             },
             Request::Run {
                 argv: vec!["/bin/ferronic".to_owned(), "a\nb".to_owned()],

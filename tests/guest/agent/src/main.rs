@@ -6,11 +6,13 @@
 mod ethtool;
 mod interface;
 mod modules;
+mod offload;
 mod pci;
 mod ping;
 mod process;
 mod serial;
 mod tcp;
+mod udp;
 
 use std::error::Error;
 use std::fs;
@@ -162,11 +164,29 @@ fn handle(request: Request, processes: &Processes) -> Result<Value, Failure> {
         } => Ok(serde_json::to_value(tcp::receive(
             from, port, bytes, seed,
         )?)?),
+        Request::UdpSegments {
+            to,
+            port,
+            bytes,
+            segment,
+            seed,
+        } => Ok(serde_json::to_value(udp::segments(
+            to, port, bytes, segment, seed,
+        )?)?),
         Request::Disconnect => {
             tcp::disconnect();
             nothing
         }
         Request::Ethtool { interface } => Ok(serde_json::to_value(ethtool::show(&interface)?)?),
+        Request::Offloads { interface } => Ok(serde_json::to_value(offload::list(&interface)?)?),
+        Request::SetOffload {
+            interface,
+            name,
+            on,
+        } => {
+            offload::set(&interface, &name, on)?;
+            nothing
+        }
         Request::Read { path } => Ok(Value::String(
             String::from_utf8_lossy(&fs::read(&path).map_err(about(&path))?).into_owned(),
         )),

@@ -1,7 +1,7 @@
 //! Echo requests, one after the other.
 
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use ferronic_guest_agent::Pings;
@@ -10,18 +10,42 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::Failure;
 
-const REQUEST: u8 = 8;
-const REPLY: u8 = 0;
 const HEADER: usize = 8;
 
+/// What differs between the versions.
+struct Version {
+    domain: Domain,
+    protocol: Protocol,
+    request: u8,
+    reply: u8,
+    /// A raw socket gives the header of IP too.
+    has_header: bool,
+}
+
+const V4: Version = Version {
+    domain: Domain::IPV4,
+    protocol: Protocol::ICMPV4,
+    request: 8,
+    reply: 0,
+    has_header: true,
+};
+const V6: Version = Version {
+    domain: Domain::IPV6,
+    protocol: Protocol::ICMPV6,
+    request: 128,
+    reply: 129,
+    has_header: false,
+};
+
 /// Sends `count` requests of `size` bytes each and waits for the answer to each.
-pub fn ping(to: Ipv4Addr, count: u32, size: usize, timeout_ms: u64) -> Result<Pings, Failure> {
+pub fn ping(to: IpAddr, count: u32, size: usize, timeout_ms: u64) -> Result<Pings, Failure> {
+    let version = if to.is_ipv4() { V4 } else { V6 };
     let mut socket = Socket::new(
-        Domain::IPV4,
+        version.domain,
         Type::from(libc::SOCK_RAW),
-        Some(Protocol::ICMPV4),
+        Some(version.protocol),
     )?;
-    let target = SocketAddrV4::new(to, 0).into();
+    let target = SocketAddr::new(to, 0).into();
     let identifier = std::process::id() as u16 ^ size as u16;
     let mut pings = Pings {
         sent: 0,
@@ -30,7 +54,7 @@ pub fn ping(to: Ipv4Addr, count: u32, size: usize, timeout_ms: u64) -> Result<Pi
     };
     let mut buffer = vec![0; 65_536];
     for sequence in 0..count {
-        let message = message(identifier, sequence as u16, size);
+        let message = message(&version, identifier, sequence as u16, size);
         let begin = Instant::now();
         let deadline = begin + Duration::from_millis(timeout_ms);
         pings.sent += 1;
@@ -54,7 +78,7 @@ pub fn ping(to: Ipv4Addr, count: u32, size: usize, timeout_ms: u64) -> Result<Pi
                 Err(error) if unreachable(&error) => break,
                 Err(error) => return Err(error.into()),
             };
-            if is_answer(&buffer[..n], &message) {
+            if is_answer(&version, &buffer[..n], &message) {
                 pings.received += 1;
                 pings.us.push(u32::try_from(begin.elapsed().as_micros())?);
                 break;
@@ -74,26 +98,28 @@ fn unreachable(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
-fn message(identifier: u16, sequence: u16, size: usize) -> Vec<u8> {
+fn message(version: &Version, identifier: u16, sequence: u16, size: usize) -> Vec<u8> {
     let mut message = vec![0; HEADER + size];
-    message[0] = REQUEST;
+    message[0] = version.request;
     message[4..6].copy_from_slice(&identifier.to_be_bytes());
     message[6..8].copy_from_slice(&sequence.to_be_bytes());
     Pattern::new(sequence.into()).fill(&mut message[HEADER..]);
+    // For ICMPv6 the kernel makes it.
     let sum = checksum(&message);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     message
 }
 
-/// An IP packet that answers `request`: all bytes but type and checksum are the same.
-fn is_answer(packet: &[u8], request: &[u8]) -> bool {
-    let Some(first) = packet.first() else {
+/// What a raw socket gave answers `request`: all bytes but type and checksum are the same.
+fn is_answer(version: &Version, packet: &[u8], request: &[u8]) -> bool {
+    let header = match packet.first() {
+        Some(first) if version.has_header => usize::from(first & 0xf) * 4,
+        _ => 0,
+    };
+    let Some(message) = packet.get(header..) else {
         return false;
     };
-    let Some(message) = packet.get(usize::from(first & 0xf) * 4..) else {
-        return false;
-    };
-    message.len() == request.len() && message[0] == REPLY && message[4..] == request[4..]
+    message.len() == request.len() && message[0] == version.reply && message[4..] == request[4..]
 }
 
 /// The Internet checksum (RFC 1071).

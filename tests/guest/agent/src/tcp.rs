@@ -1,7 +1,7 @@
 //! Transfers whose bytes are checked by digest, through the kernel's TCP.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,8 @@ pub fn disconnect() {
     }
 }
 
-fn connect(to: Ipv4Addr, port: u16) -> Result<Arc<TcpStream>, Failure> {
-    let address = SocketAddrV4::new(to, port).into();
+fn connect(to: IpAddr, port: u16) -> Result<Arc<TcpStream>, Failure> {
+    let address = SocketAddr::new(to, port);
     let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -39,7 +39,7 @@ fn connect(to: Ipv4Addr, port: u16) -> Result<Arc<TcpStream>, Failure> {
 }
 
 /// Sends `bytes` of the pattern to a sink.
-pub fn send(to: Ipv4Addr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, Failure> {
+pub fn send(to: IpAddr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, Failure> {
     let connection = connect(to, port)?;
     let mut stream = &*connection;
     let mut pattern = Pattern::new(seed);
@@ -73,7 +73,7 @@ pub fn send(to: Ipv4Addr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, 
 }
 
 /// Takes `bytes` from a source.
-pub fn receive(from: Ipv4Addr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, Failure> {
+pub fn receive(from: IpAddr, port: u16, bytes: u64, seed: u64) -> Result<Transfer, Failure> {
     let connection = connect(from, port)?;
     let mut stream = &*connection;
     let begin = Instant::now();

@@ -1,9 +1,12 @@
 //! The stock `virtio_net`: first behind a strict IOMMU, for correctness, then with `iommu=pt`, for
 //! rates.
 
-use ferronic_figures::Figure;
-use ferronic_guest_agent::{Ethtool, Interface, PciFunction, Pings, Request, Transfer};
+use std::collections::BTreeMap;
 
+use ferronic_figures::Figure;
+use ferronic_guest_agent::{Interface, Offload, PciFunction, Pings, Request, Transfer};
+
+use super::seen::Seen;
 use super::tools::{
     Direction, PEER, VIRTIO_PCI, card, interface_up, kernel_is_content, load_virtio_net, median,
     ping, transfer, transfer_request, until,
@@ -111,13 +114,7 @@ fn ethtool(
         "ethtool -l tells {told:?}"
     );
     let counters = after.counters.since(&before.counters);
-    let kicks = |seen: &Seen| -> u64 {
-        let all = seen.ethtool.statistics.iter();
-        all.filter(|(name, _)| name.ends_with("0_kicks"))
-            .map(|(_, value)| value)
-            .sum()
-    };
-    let kicked = kicks(&after) - kicks(&before);
+    let kicked = after.kicks("") - before.kicks("");
     ensure!(
         kicked as f64 == counters.get("doorbells") && kicked >= 50,
         "ethtool -S counted {kicked} kicks, the card {} doorbells",
@@ -135,48 +132,6 @@ fn ethtool(
         );
     }
     Ok(())
-}
-
-/// Counters of both ends.
-struct Seen {
-    ethtool: Ethtool,
-    /// Sent and received.
-    packets: [u64; 2],
-    counters: Counters,
-}
-
-impl Seen {
-    /// Both ends at one moment: read again if something passed meanwhile.
-    fn of(machine: &mut Machine, interface: &Interface) -> Result<Self, GuestError> {
-        until("a moment without traffic", PATIENCE, || {
-            let before = machine.card.counters()?;
-            let seen = Self::now(machine, interface)?;
-            let still = ["frames rx", "frames tx", "doorbells"]
-                .iter()
-                .all(|name| before.get(name) == seen.counters.get(name));
-            Ok(still.then_some(seen))
-        })
-    }
-
-    fn now(machine: &mut Machine, interface: &Interface) -> Result<Self, GuestError> {
-        let name = &interface.name;
-        let mut packets = [0; 2];
-        for (packets, direction) in packets.iter_mut().zip(["tx", "rx"]) {
-            let path = format!("/sys/class/net/{name}/statistics/{direction}_packets");
-            let text = machine.guest.read(&path)?;
-            *packets = text
-                .trim()
-                .parse()
-                .map_err(|_| GuestError::Check(format!("{path} holds {text:?}")))?;
-        }
-        Ok(Self {
-            ethtool: machine.guest.ask(Request::Ethtool {
-                interface: name.clone(),
-            })?,
-            packets,
-            counters: machine.card.counters()?,
-        })
-    }
 }
 
 /// Frames as large as the MTU pass, whatever it is.
@@ -286,6 +241,11 @@ fn rates(bench: &mut Bench, machine: &mut Machine) -> Result<(), GuestError> {
         ms < PING_MS,
         "a ping takes {ms:.2} ms of the host, {PING_MS} at most are due"
     );
+    let offloads: BTreeMap<String, Offload> = machine.guest.ask(Request::Offloads {
+        interface: interface.name.clone(),
+    })?;
+    let cuts = offloads.get("tx-tcp-segmentation").is_some_and(|o| o.on);
+    let tso = if cuts { "on" } else { "off" };
     for mtu in [USUAL, JUMBO] {
         machine.guest.order(Request::Mtu {
             interface: interface.name.clone(),
@@ -296,7 +256,7 @@ fn rates(bench: &mut Bench, machine: &mut Machine) -> Result<(), GuestError> {
             transfer(machine, direction, SOME, seed)?;
             for attempt in 1.. {
                 let (done, counters) = transfer(machine, direction, 2 * BULK, seed + 10)?;
-                match rate(bench, &done, &counters, direction, mtu) {
+                match rate(bench, &done, &counters, (direction, mtu, tso)) {
                     // How often a ring runs empty is up to a host that has other things to do.
                     Err(error) if attempt == ATTEMPTS => return Err(error),
                     Err(error) => println!("  once more: {error}"),
@@ -321,8 +281,7 @@ fn rate(
     bench: &mut Bench,
     done: &Transfer,
     counters: &Counters,
-    direction: Direction,
-    mtu: u32,
+    (direction, mtu, tso): (Direction, u32, &str),
 ) -> Result<(), GuestError> {
     let name = direction.name();
     let frames = counters.get(&format!("frames {name}"));
@@ -356,7 +315,7 @@ fn rate(
             Figure::new(figure, value, unit)
                 .with("driver", "linux")
                 .with("direction", name)
-                .with("tso", "off")
+                .with("tso", tso)
                 .with("mtu", mtu),
         );
     }

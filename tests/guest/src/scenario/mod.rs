@@ -4,8 +4,11 @@ mod dpdk;
 mod frames;
 mod hostile;
 mod linux;
+mod offload;
+mod seen;
 mod tools;
 mod vfio;
+mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +23,8 @@ use crate::{Extra, GuestError, Iommu, Kit, Machine, Plan, Programs, initramfs};
 pub enum Scenario {
     /// The kernel's own virtio_net
     Linux,
+    /// Its checksum and segmentation offloads, by IPv4 and IPv6
+    Offload,
     /// Our own driver over the kernel's VFIO
     Vfio,
     /// DPDK's testpmd over vfio-pci
@@ -30,12 +35,19 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of running.
-    pub const ALL: [Self; 4] = [Self::Linux, Self::Vfio, Self::Dpdk, Self::Hostile];
+    pub const ALL: [Self; 5] = [
+        Self::Linux,
+        Self::Offload,
+        Self::Vfio,
+        Self::Dpdk,
+        Self::Hostile,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linux => "linux",
+            Self::Offload => "offload",
             Self::Vfio => "vfio",
             Self::Dpdk => "dpdk",
             Self::Hostile => "hostile",
@@ -51,6 +63,7 @@ impl Scenario {
         println!("guest {}", self.name());
         match self {
             Self::Linux => linux::run(bench),
+            Self::Offload => offload::run(bench),
             Self::Vfio => vfio::run(bench),
             Self::Dpdk => dpdk::run(bench),
             Self::Hostile => hostile::run(bench),
@@ -111,16 +124,20 @@ impl Bench {
         let initramfs = initramfs::build(&self.kit, &self.programs, &setup.extras)?;
         let mut card: Vec<String> = ["--wire", &setup.wire].map(str::to_owned).to_vec();
         card.extend(setup.card.iter().map(|argument| (*argument).to_owned()));
+        let mut options = Vec::new();
+        if self.trace || setup.capture {
+            options.push(("--pcap", CAPTURE));
+        }
         if self.trace {
-            let mut options = vec![("--pcap", "wire.pcap"), ("--messages", "vfio-user.log")];
+            options.push(("--messages", "vfio-user.log"));
             if cfg!(feature = "trace") {
                 options.push(("--trace", "card.fst"));
             }
-            for (option, file) in options {
-                card.push(option.to_owned());
-                card.push(dir.join(file).display().to_string());
-            }
             println!("  traces in {}", dir.display());
+        }
+        for (option, file) in options {
+            card.push(option.to_owned());
+            card.push(dir.join(file).display().to_string());
         }
         let machine = Machine::boot(&Plan {
             kit: &self.kit,
@@ -152,12 +169,17 @@ impl Bench {
     }
 }
 
+/// What passed on the wire, in the directory of a machine.
+const CAPTURE: &str = "wire.pcap";
+
 /// What a scenario wants of its machine.
 struct Setup {
     name: &'static str,
     iommu: Iommu,
     wire: String,
     card: Vec<&'static str>,
+    /// Write [`CAPTURE`].
+    capture: bool,
     cpu: &'static str,
     memory_mib: u32,
     extras: Vec<Extra>,
@@ -170,6 +192,7 @@ impl Setup {
             iommu,
             wire: "peer".to_owned(),
             card: Vec::new(),
+            capture: false,
             cpu: "qemu64",
             memory_mib: 256,
             extras: Vec::new(),

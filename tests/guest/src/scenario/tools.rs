@@ -1,17 +1,22 @@
 //! What several scenarios do.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use ferronic_guest_agent::{Interface, PciFunction, Pings, Request, Transfer};
+use ferronic_sim::wire::PEER_IPV6;
 use ferronic_transfer::{SINK, SOURCE};
 
 use crate::{Counters, Guest, GuestError, Machine, ensure};
 
 /// The guest's address, and one of the peer, which answers for all others.
-pub const GUEST: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
+pub const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 66, 0, 2));
 /// The peer.
-pub const PEER: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
+pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 66, 0, 1));
+/// The guest's address in IPv6, where it has one.
+pub const GUEST_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd66, 0, 0, 0, 0, 0, 0, 2));
+/// The peer's.
+pub const PEER_V6: IpAddr = IpAddr::V6(PEER_IPV6);
 
 const VENDOR: u16 = 0x1af4;
 const DEVICE: u16 = 0x1041;
@@ -35,8 +40,10 @@ pub fn card(guest: &mut Guest) -> Result<PciFunction, GuestError> {
     }
 }
 
-/// Loads virtio_net.
+/// Loads virtio_net. Its interfaces get a plain queue: the kernel's own choice (fq_codel) drops packets
+/// that wait too long by the clock of a host that has other things to do.
 pub fn load_virtio_net(guest: &mut Guest) -> Result<(), GuestError> {
+    guest.write("/proc/sys/net/core/default_qdisc", "pfifo_fast")?;
     guest.order(Request::Modules {
         names: ["failover", "net_failover", "virtio_net"]
             .map(str::to_owned)
@@ -101,8 +108,18 @@ pub fn interface_up(guest: &mut Guest, address: &str) -> Result<Interface, Guest
 
 /// Echo requests that must all be answered.
 pub fn ping(guest: &mut Guest, count: u32, size: usize) -> Result<Pings, GuestError> {
+    ping_to(guest, PEER, count, size)
+}
+
+/// The same, to this host.
+pub fn ping_to(
+    guest: &mut Guest,
+    to: IpAddr,
+    count: u32,
+    size: usize,
+) -> Result<Pings, GuestError> {
     let pings: Pings = guest.ask(Request::Ping {
-        to: PEER,
+        to,
         count,
         size,
         timeout_ms: 5000,
@@ -152,15 +169,19 @@ impl Direction {
 
 /// The request for a transfer of so many bytes.
 pub fn transfer_request(direction: Direction, bytes: u64, seed: u64) -> Request {
+    transfer_request_to(PEER, direction, bytes, seed)
+}
+
+fn transfer_request_to(peer: IpAddr, direction: Direction, bytes: u64, seed: u64) -> Request {
     match direction {
         Direction::Transmit => Request::TcpSend {
-            to: PEER,
+            to: peer,
             port: SINK,
             bytes,
             seed,
         },
         Direction::Receive => Request::TcpReceive {
-            from: PEER,
+            from: peer,
             port: SOURCE,
             bytes,
             seed,
@@ -176,23 +197,38 @@ pub fn transfer(
     seed: u64,
 ) -> Result<(Transfer, Counters), GuestError> {
     let before = machine.card.counters()?;
-    let request = transfer_request(direction, bytes, seed);
-    let transfer: Transfer = machine.guest.ask(request)?;
+    let done = transfer_with(&mut machine.guest, PEER, direction, bytes, seed)?;
     let counters = machine.card.counters()?.since(&before);
+    Ok((done, counters))
+}
+
+/// A transfer to or from this host that must arrive whole.
+pub fn transfer_with(
+    guest: &mut Guest,
+    peer: IpAddr,
+    direction: Direction,
+    bytes: u64,
+    seed: u64,
+) -> Result<Transfer, GuestError> {
+    let transfer = guest.ask(transfer_request_to(peer, direction, bytes, seed))?;
+    is_whole(&transfer, bytes, direction.name())?;
+    Ok(transfer)
+}
+
+/// Fails unless all bytes arrived as they were sent.
+pub fn is_whole(transfer: &Transfer, bytes: u64, what: &str) -> Result<(), GuestError> {
     ensure!(
         transfer.bytes == bytes,
-        "{} of {bytes} bytes arrived ({})",
-        transfer.bytes,
-        direction.name()
+        "{} of {bytes} bytes arrived ({what})",
+        transfer.bytes
     );
     ensure!(
         transfer.sent == transfer.received,
-        "what arrived is not what was sent ({}): SHA-256 {} became {}",
-        direction.name(),
+        "what arrived is not what was sent ({what}): SHA-256 {} became {}",
         transfer.sent,
         transfer.received
     );
-    Ok((transfer, counters))
+    Ok(())
 }
 
 /// Messages of a kernel in trouble.
