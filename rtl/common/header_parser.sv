@@ -78,7 +78,7 @@ module header_parser
   st_e              st_q, st;
   logic             v6_q, off_q;       // IP begins in half 1, not 3, of its first word
   logic [2:0]       at_q;              // words since then, up to 7
-  logic [4:0]       left_q;            // halves up to TCP or UDP, or an option header
+  logic [5:0]       left_q;            // halves up to TCP or UDP, or an option header
   logic [14:0]      end_q;             // bytes up to the end of the IP packet, or negative
   logic [7:0]       next_q;            // what begins at `left_q`
   logic             frag_q, udp_q;
@@ -106,7 +106,7 @@ module header_parser
                         (starts ? (v6 ? 15'd34 : -15'd6) : (v6_q ? 15'd30 : -15'd10));
 
   // TCP, UDP or an option header of IPv6 begins.
-  wire        begins  = (st_q == StIp) && !second && (left_q < 5'd4) && !first_i;
+  wire        begins  = (st_q == StIp) && !second && (left_q < 6'd4) && !first_i;
   wire        option  = begins && v6_q && (next_q == NextHop || next_q == NextDest);
   wire [15:0] opt     = left_q[1] ? h[3] : h[1];
   wire        is_udp  = (next_q == NextUdp);
@@ -123,7 +123,7 @@ module header_parser
         StTypes:  st = (starts && sound) ? StIp : is_tag(h[2]) ? StTagged : StOpaque;
         StTagged: st = (starts && sound) ? StIp : StOpaque;
         StIp: begin
-          if (!in_window || (option && |opt[7:3])) st = StOpaque;
+          if (!in_window || (option && |opt[7:4])) st = StOpaque;
           else if (begins && !option) st = l4 ? StPorts : StOpaque;
         end
         StPorts:  st = StL4;
@@ -146,7 +146,7 @@ module header_parser
       half3_q <= left_q[1];
       if (has_len) end_q <= to_end;
       else end_q <= end_next[14] ? '0 : end_next;
-      left_q  <= (left_q < 5'd4) ? '0 : left_q - 5'd4;
+      left_q  <= (left_q < 6'd4) ? '0 : left_q - 6'd4;
       if (at_q != 3'd7) at_q <= at_q + 3'd1;
       if (starts) begin
         at_q   <= 3'd1;
@@ -154,7 +154,7 @@ module header_parser
         off_q  <= off;
         frag_q <= 1'b0;
         bad_q  <= off && |v_len[15:14];
-        left_q <= (v6 ? 5'd19 : {ip0[11:8], 1'b0} - 5'd1) - {3'd0, off, 1'b0};
+        left_q <= (v6 ? 6'd19 : {1'b0, ip0[11:8], 1'b0} - 6'd1) - {4'd0, off, 1'b0};
       end
       if (second) begin
         next_q <= v6_q ? v6_next : v4_next;
@@ -163,7 +163,7 @@ module header_parser
       end
       if (option) begin
         next_q <= opt[15:8];
-        left_q <= {opt[2:0], left_q[1:0]};
+        left_q <= {opt[3:0], left_q[1:0]};
       end
       if (l4) begin
         if (!l4_long) bad_q <= 1'b1;
@@ -217,9 +217,9 @@ module header_parser
     else if (st_q == StPorts && half3_q && !first_i) ports = 4'b0001;
     for (int unsigned j = 0; j < 4; j++) begin
       header[j] = starts ? (j == 3 || (off && j != 0)) :
-                           (st_q == StIp && !first_i && left_q > 5'(j));
+                           (st_q == StIp && !first_i && left_q > 6'(j));
       for (int unsigned b = 2 * j; b < 2 * j + 2; b++) begin
-        take[b] = addr[j] || (((l4 && left_q <= 5'(j)) || (in_l4 && !first_i)) && end_q > 15'(b));
+        take[b] = addr[j] || (((l4 && left_q <= 6'(j)) || (in_l4 && !first_i)) && end_q > 15'(b));
       end
     end
   end
@@ -317,5 +317,5 @@ module header_parser
   end
 
   logic unused;
-  assign unused = ^{ip0[7:0], v4_frag[15:14], opt[7:3]};
+  assign unused = ^{ip0[7:0], v4_frag[15:14], opt[7:4]};
 endmodule
