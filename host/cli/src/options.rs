@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use ferronic::pci::PciFunction;
+use ferronic::spec::Features;
 use ferronic::{CompletionPolicy, Device, DeviceConfig, QueuePair};
 
 use crate::error::CliError;
@@ -45,18 +46,71 @@ pub struct QueueOptions {
     /// Entries of a ring, a power of two; as large as the card offers if not given.
     #[arg(long, value_name = "ENTRIES")]
     ring_size: Option<u16>,
+    /// Offloads not to negotiate, with commas; what depends on them goes, too.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    without: Vec<Offload>,
+}
+
+/// Offloads, by the names of the virtio specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Offload {
+    /// Checksums of sent frames.
+    Csum,
+    /// Checksums of received frames.
+    GuestCsum,
+    /// Segmentation of TCP over IPv4.
+    HostTso4,
+    /// Segmentation of TCP over IPv6.
+    HostTso6,
+    /// Segmentation of TCP with ECN.
+    HostEcn,
+    /// Segmentation of UDP.
+    HostUso,
+}
+
+impl Offload {
+    const fn feature(self) -> Features {
+        match self {
+            Self::Csum => Features::CSUM,
+            Self::GuestCsum => Features::GUEST_CSUM,
+            Self::HostTso4 => Features::HOST_TSO4,
+            Self::HostTso6 => Features::HOST_TSO6,
+            Self::HostEcn => Features::HOST_ECN,
+            Self::HostUso => Features::HOST_USO,
+        }
+    }
+}
+
+/// A switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Switch {
+    /// Where the card can.
+    On,
+    /// Not even then.
+    Off,
+}
+
+impl Switch {
+    /// As figures have it.
+    pub const fn name(on: bool) -> &'static str {
+        if on { "on" } else { "off" }
+    }
 }
 
 impl QueueOptions {
     /// The driver's settings; interrupts are used, so that waiting costs nothing.
     pub fn config(&self) -> DeviceConfig {
+        let default = DeviceConfig::default();
+        let without = self.without.iter().map(|offload| offload.feature());
         DeviceConfig {
+            features: default.features - without.collect(),
             queue_pairs: self.queues,
             buffer_size: self.buffer_size as usize,
             buffer_offset: self.buffer_offset as usize,
             ring_size: self.ring_size,
             policy: CompletionPolicy::EventIndex,
-            ..DeviceConfig::default()
+            ..default
         }
     }
 

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ferronic::Device;
-use ferronic::phy::Phy;
+use ferronic::phy::{Phy, PhyStats};
+use ferronic::{Device, TxStats};
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Cidr};
 
@@ -31,6 +31,19 @@ pub struct AddressOptions {
 fn parse_cidr(text: &str) -> Result<Ipv4Cidr, String> {
     text.parse()
         .map_err(|()| "an address and a prefix are needed, like 192.168.77.2/24".into())
+}
+
+/// What passed between a stack and the card.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic {
+    /// Buffers given to the card, and what they took.
+    pub sent: TxStats,
+    /// Frames received, by who verified them.
+    pub received: PhyStats,
+    /// The card cut what was sent into segments.
+    pub tso: bool,
+    /// The card made the checksums of what was sent.
+    pub checksum: bool,
 }
 
 /// The stack on a queue pair.
@@ -75,6 +88,16 @@ impl<'a> Stack<'a> {
             interface,
             start: Instant::now(),
         })
+    }
+
+    /// What passed so far.
+    pub fn traffic(&mut self) -> Traffic {
+        Traffic {
+            sent: self.phy.pair().tx.stats(),
+            received: self.phy.stats(),
+            tso: self.phy.segments_up_to().is_some(),
+            checksum: self.phy.makes_checksums(),
+        }
     }
 
     fn now(&self) -> smoltcp::time::Instant {

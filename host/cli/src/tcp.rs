@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ferronic::phy::Phy;
+use ferronic::phy::{Phy, PhyOptions};
 use ferronic::spec::net::MAX_FRAME;
 use ferronic_transfer::{SINK, SOURCE};
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use smoltcp::wire::IpAddress;
 
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
-use crate::options::{QueueOptions, Stop};
+use crate::options::{QueueOptions, Stop, Switch};
 use crate::progress::Progress;
-use crate::stack::{AddressOptions, DEFAULT_MTU, Stack, WAIT};
+use crate::stack::{AddressOptions, DEFAULT_MTU, Stack, Traffic, WAIT};
 use transfer::{Checked, Transfer};
 
 /// Bytes of the stack's buffers: as much may be on its way.
@@ -77,6 +77,12 @@ pub struct Tcp {
     #[arg(long, value_name = "BYTES",
           value_parser = clap::value_parser!(u16).range(i64::from(LEAST_MTU)..))]
     mtu: Option<u16>,
+    /// Give the card up to 64 KB at a time, which it cuts into segments; not without --checksum on.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    tso: Switch,
+    /// Let the card make the checksums of what is sent.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    checksum: Switch,
     /// How long nothing may move before the transfer is given up.
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     timeout_ms: u64,
@@ -89,6 +95,7 @@ pub struct Tcp {
 struct Done {
     checked: Checked,
     seconds: f64,
+    traffic: Traffic,
 }
 
 impl Tcp {
@@ -105,7 +112,12 @@ impl Tcp {
                 "--mtu {mtu}: the card takes packets of at most {most} bytes, give that or less"
             )));
         }
-        let phy = Phy::new(pairs.remove(0), Some(mtu));
+        let options = PhyOptions {
+            mtu: Some(mtu),
+            checksum: self.checksum == Switch::On,
+            segmentation: self.tso == Switch::On,
+        };
+        let phy = Phy::with_options(pairs.remove(0), options);
         let stack = Stack::new(&self.network, self.address, &device, phy)?;
         let done = self.transfer(stack, &stop);
         // The last words of the connection, or its reset, have left.
@@ -199,7 +211,12 @@ impl Tcp {
                     transfer.turn(socket);
                     if let Some(checked) = transfer.checked() {
                         let seconds = begin.elapsed().as_secs_f64();
-                        break Ok(Done { checked, seconds });
+                        let traffic = stack.traffic();
+                        break Ok(Done {
+                            checked,
+                            seconds,
+                            traffic,
+                        });
                     }
                     if !socket.may_recv() {
                         break Err(format!("{} ended the connection", self.peer()));
@@ -272,6 +289,17 @@ impl Tcp {
         println!("SHA-256  {}", done.checked.received);
         println!("seconds  {:.3}", done.seconds);
         println!("Mbit/s   {:.1}", done.mbit());
+        let (sent, got) = (&done.traffic.sent, &done.traffic.received);
+        println!(
+            "to card  {} frames ({} for it to segment), {} descriptors, {} doorbells",
+            sent.frames, sent.segmented, sent.descriptors, sent.doorbells
+        );
+        println!(
+            "from it  {} frames that it verified, {} verified here, {} dropped",
+            got.by_card,
+            got.verified + got.completed,
+            got.refused
+        );
     }
 
     fn report(&self, done: &Done, mtu: u16) -> Value {
@@ -279,21 +307,35 @@ impl Tcp {
             "driver": "ferronic",
             "direction": self.direction.names().0,
             "mtu": mtu,
+            "tso": Switch::name(done.traffic.tso),
+            "checksum": Switch::name(done.traffic.checksum),
             "sha256": done.checked.received,
             "intact": done.checked.sent == done.checked.received,
         });
         let figure = |name: &str, value: Value, unit: &str| -> Value {
             json!({"name": name, "params": &params, "value": value, "unit": unit})
         };
+        let (sent, got) = (&done.traffic.sent, &done.traffic.received);
         json!({"command": "tcp", "figures": [
             figure("tcp_bytes", done.checked.bytes.into(), "B"),
             figure("tcp_s", done.seconds.into(), "s"),
             figure("tcp_mbit_s", done.mbit().into(), "Mbit/s"),
+            figure("buffers_per_mb", done.per_mb(sent.frames).into(), "buffers"),
+            figure("descriptors_per_mb", done.per_mb(sent.descriptors).into(), "descriptors"),
+            figure("doorbells_per_mb", done.per_mb(sent.doorbells).into(), "doorbells"),
+            figure("verified_by_card", got.by_card.into(), "frames"),
+            figure("verified_by_driver", (got.verified + got.completed).into(), "frames"),
+            figure("refused", got.refused.into(), "frames"),
         ]})
     }
 }
 
 impl Done {
+    /// Of the card's work for a million bytes of payload.
+    fn per_mb(&self, count: u64) -> f64 {
+        count as f64 * 1e6 / self.checked.bytes.max(1) as f64
+    }
+
     fn mbit(&self) -> f64 {
         self.checked.bytes as f64 * 8e-6 / self.seconds.max(1e-9)
     }

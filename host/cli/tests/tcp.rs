@@ -2,6 +2,7 @@
 
 mod served;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::BorrowedFd;
 use std::process::{Command, Output, Stdio};
@@ -89,6 +90,32 @@ fn tcp_both_ways_arrives_whole_at_any_mtu_and_ring_size() {
         assert!(said.contains(&empty), "{said}");
         let report = std::fs::read_to_string(&file).expect("report");
         assert!(report.contains(&empty), "{report}");
+    }
+}
+
+/// All figures of a report, by name.
+fn figures(served: &Served, arguments: &[&str]) -> BTreeMap<String, serde_json::Value> {
+    let output = tcp(served, &[arguments, &["--json"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let figures = report["figures"].as_array().expect("figures").iter();
+    figures
+        .map(|f| (f["name"].as_str().expect("a name").to_owned(), f.clone()))
+        .collect()
+}
+
+#[test]
+fn tcp_says_who_verified_what_it_received() {
+    let served = Served::start("peer");
+    for (more, by_card) in [(&[][..], true), (&["--without", "guest_csum"], false)] {
+        let arguments = [&["receive", PEER, "--bytes", "100000"], more].concat();
+        let figures = figures(&served, &arguments);
+        let count = |name: &str| figures[name]["value"].as_u64().expect("a count");
+        let (card, driver) = (count("verified_by_card"), count("verified_by_driver"));
+        assert!(card + driver >= 70, "{card} and {driver}");
+        assert_eq!((card > 0, driver > 0), (by_card, !by_card), "{more:?}");
+        assert_eq!(count("refused"), 0);
     }
 }
 

@@ -176,6 +176,10 @@ impl Ip {
         let mut next = byte(bytes, at + 6)?;
         loop {
             match next {
+                // Only right behind the IPv6 header (RFC 8200 section 4).
+                protocol::HOP_BY_HOP if transport != at + IPV6_LEN => {
+                    return Err(HeaderFault::Extension(next));
+                }
                 protocol::HOP_BY_HOP | protocol::DESTINATION => {
                     next = byte(bytes, transport)?;
                     transport += 8 + 8 * usize::from(byte(bytes, transport + 1)?);

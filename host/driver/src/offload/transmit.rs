@@ -123,9 +123,16 @@ impl TxOffload {
         })
     }
 
-    /// The virtio header that asks for it. `head` is the start of the frame, up to
-    /// [`HEADER_WINDOW`] bytes of it, `len` the bytes of all of it.
-    pub(crate) fn header(
+    /// The virtio header that asks for it, where `negotiated` were negotiated.
+    ///
+    /// `head` is the start of the frame, at least the first [`HEADER_WINDOW`] bytes if it has so many,
+    /// `len` the bytes of all of it. `hdr_len` tells the bytes of all headers, a hint that spares the
+    /// device a search.
+    ///
+    /// # Errors
+    /// What the card would drop, and what the driver must not send ("Driver Requirements: Packet
+    /// Transmission").
+    pub fn header(
         self,
         negotiated: Features,
         head: &[u8],
@@ -206,8 +213,8 @@ fn segment_header(
     if size == 0 {
         return Err(OffloadError::SegmentSize);
     }
-    let window = head.len().min(HEADER_WINDOW);
-    let (ip, transport, end) = headers(&head[..window])?;
+    let head = &head[..head.len().min(HEADER_WINDOW).min(len)];
+    let (ip, transport, end) = headers(head)?;
     let found = segmentation(&ip, transport);
     if found != kind {
         let found = match found {
