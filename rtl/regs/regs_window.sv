@@ -231,7 +231,7 @@ module regs_window
 
   // ---------------------------------------------------------------- short counts
   prim_ram_1r1w #(.Width($bits(short_t)), .Depth(NumQueues), .ZeroInit(1'b1)) u_short (
-    .clk_i, .we_i(st_q == StFrame), .waddr_i(q_q), .wdata_i(short_new),
+    .clk_i, .we_i(rst_ni && st_q == StFrame), .waddr_i(q_q), .wdata_i(short_new),
     .re_i(idle), .raddr_i(pick_q), .rdata_o(short_rd));
   assign {packets_over, short_new.packets} = {1'b0, short_rd.packets} + 6'd1;
   assign {bytes_over, short_new.bytes}     = {1'b0, short_rd.bytes} + 18'(len_q);
@@ -328,7 +328,7 @@ module regs_window
   prim_ram_1r1w #(
     .Width(32), .Depth(1 << AddrW), .InBlock(1'b1), .ZeroInit(1'b1), .InitWords(8), .Init(Constants)
   ) u_ram (
-    .clk_i, .we_i(we), .waddr_i(waddr), .wdata_i(wdata),
+    .clk_i, .we_i(rst_ni && we), .waddr_i(waddr), .wdata_i(wdata),
     .re_i(idle || st_q == StSnap), .raddr_i(raddr), .rdata_o(ram_rd));
 
   // ---------------------------------------------------------------- answers

@@ -60,6 +60,10 @@ module tx_offload
   input  hdr_layout_t      layout_i,
   input  logic [7:0]       hdr_len_i,
 
+  // Headers beside those that came from the host.
+  output logic             extra_o,
+  output qid_t             extra_q_o,
+  output logic [7:0]       extra_bytes_o,
   output frame_event_t     event_o,
   output logic             drop_short_o,
   output logic             drop_long_o,
@@ -283,8 +287,13 @@ module tx_offload
     if (!rst_ni || fn_rst_i) event_valid_q <= 1'b0;
     else event_valid_q <= send_plain || send_seg || (send_free && whole_q);
   end
+  qid_t     q;
+  assign q             = frame_valid_i ? frame_i.q : part_q_i;
+  assign extra_o       = send_seg && !first_q;
+  assign extra_q_o     = q;
+  assign extra_bytes_o = hdr_len_i;
   always_ff @(posedge clk_i) begin
-    event_o.q     <= frame_valid_i ? frame_i.q : part_q_i;
+    event_o.q     <= q;
     event_o.bytes <= (st_q == StSend) ? {2'b00, total_q[13:0]} : {2'b00, rem_q[13:0]};
     event_drop_q  <= (st_q == StFree);
     event_kind_q  <= kind_q;

@@ -83,8 +83,10 @@ module tx_path
   localparam int unsigned HdrBeats = (TxHdrBytes * 8 + DataW - 1) / DataW;
   localparam int unsigned HdrBeatW = (HdrBeats > 1) ? $clog2(HdrBeats) : 1;
 
-  logic             next_valid, next_take, ret_valid, ret_ready, ret_off;
-  qid_t             next_q, ret_q;
+  logic             seek, next_valid, next_take, keep, spent, extra, ret_valid, ret_ready, ret_off;
+  qid_t             next_q, ret_q, extra_q;
+  tx_len_t          cost, spent_bytes;
+  logic [7:0]       extra_bytes;
   logic             rec_valid, rec_ready, frame_valid, frame_ready, drain;
   tx_record_t       rec;
   tx_frame_t        frame;
@@ -114,15 +116,23 @@ module tx_path
 
   tx_sched #(.QueuePairs(QueuePairs)) u_sched (
     .clk_i, .rst_ni, .fn_rst_i,
-    .idle_o      (sched_idle),
+    .idle_o       (sched_idle),
     .work_valid_i, .work_q_i, .check_q_o, .has_work_i,
-    .next_valid_o(next_valid),
-    .next_q_o    (next_q),
-    .next_take_i (next_take),
-    .ret_valid_i (ret_valid),
-    .ret_ready_o (ret_ready),
-    .ret_q_i     (ret_q),
-    .ret_off_i   (ret_off)
+    .seek_i       (seek),
+    .next_valid_o (next_valid),
+    .next_q_o     (next_q),
+    .next_take_i  (next_take),
+    .cost_i       (cost),
+    .keep_o       (keep),
+    .ret_valid_i  (ret_valid),
+    .ret_ready_o  (ret_ready),
+    .ret_q_i      (ret_q),
+    .ret_off_i    (ret_off),
+    .spent_i      (spent),
+    .spent_bytes_i(spent_bytes),
+    .extra_i      (extra),
+    .extra_q_i    (extra_q),
+    .extra_bytes_i(extra_bytes)
   );
 
   tx_reader #(.DataW(DataW), .RamBytes(RamBytes)) u_reader (
@@ -130,9 +140,14 @@ module tx_path
     .gso_i       (offload_i.tso4 || offload_i.tso6 || offload_i.uso),
     .idle_o      (reader_idle),
     .drain_o     (drain),
+    .seek_o      (seek),
     .next_valid_i(next_valid),
     .next_q_i    (next_q),
     .next_take_o (next_take),
+    .cost_o      (cost),
+    .keep_i      (keep),
+    .spent_o     (spent),
+    .spent_bytes_o(spent_bytes),
     .ret_valid_o (ret_valid),
     .ret_ready_i (ret_ready),
     .ret_q_o     (ret_q),
@@ -210,6 +225,9 @@ module tx_path
     .ok_i         (hdr_ok),
     .layout_i     (layout),
     .hdr_len_i    (hdr_len),
+    .extra_o      (extra),
+    .extra_q_o    (extra_q),
+    .extra_bytes_o(extra_bytes),
     .event_o,
     .drop_short_o, .drop_long_o, .drop_offload_o, .drop_read_o, .drop_other_o
   );

@@ -10,7 +10,7 @@
 // without a read.
 //
 // Throughput: two cycles a frame and two a segment, and the walker's latency; two cycles for each
-// further chunk. While one queue has work it is asked again without a return to the list.
+// further chunk. While a queue may go on it is asked again without a return to the list.
 //
 // Invariant: words of frames that were not freed + `free_q` = words of the RAM.
 `include "ferronic_assert.svh"
@@ -34,9 +34,14 @@ module tx_reader
   output logic         idle_o,
   output logic         drain_o,   // reads from before a function reset are still out
 
+  output logic         seek_o,
   input  logic         next_valid_i,
   input  qid_t         next_q_i,
   output logic         next_take_o,
+  output tx_len_t      cost_o,    // of the frame, once its last segment is there
+  input  logic         keep_i,
+  output logic         spent_o,   // a frame of so many bytes was read
+  output tx_len_t      spent_bytes_o,
   output logic         ret_valid_o,
   input  logic         ret_ready_i,
   output qid_t         ret_q_o,
@@ -140,11 +145,14 @@ module tx_reader
   wire     end_close = (state_q == StClose) && ret_free && rec_ready_i;
   wire     ends = end_read || end_none || end_close;
   wire     err_end = end_close && (kind_q == TxOther);
-  wire     other = next_valid_i && !pause_i;
-  // The same queue again, if none else waits: the walker says when it is empty.
-  wire     again = !next_valid_i && !pause_i && !end_none && !err_end;
+  // The same queue again while it may: the walker says when it is empty.
+  wire     again = keep_i && !pause_i && !end_none && !err_end;
 
-  assign next_take_o = other && !drain_q && ((state_q == StIdle) || ends);
+  assign seek_o        = (state_q == StIdle) && !ret_valid_q && !pause_i && !drain_q;
+  assign next_take_o   = seek_o && next_valid_i;
+  assign cost_o        = all_q[TxLenW-1:0];
+  assign spent_o       = ends && !end_none;
+  assign spent_bytes_o = rec_o.len;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

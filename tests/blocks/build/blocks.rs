@@ -33,6 +33,7 @@ pub const BLOCKS: &[Block] = &[
     block("rx_path_512", "rx_path", &[("DataW", 512), ("RxWaitCycles", 400)]),
     block("tx_path_64", "tx_path", &[("DataW", 64), ("QueuePairs", 4)]),
     block("tx_path_512", "tx_path", &[("DataW", 512), ("QueuePairs", 4)]),
+    block("tx_sched", "tx_sched", &[("QueuePairs", 16)]),
     block("vq_used_64", "vq_used", &[("DataW", 64), ("NumQueues", 2), ("HoldCycles", 200)]),
     block("vq_used_512", "vq_used", &[("DataW", 512), ("NumQueues", 8), ("HoldCycles", 200)]),
     block("vq_notify", "vq_notify", &[("NumQueues", 32)]),
