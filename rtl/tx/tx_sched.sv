@@ -4,8 +4,8 @@
 // wire. A list of queues with work, each at most once in it. The front is served while its balance
 // is not negative, then goes to the end, in debt; a queue in debt that comes to the front gets
 // Quantum, and goes to the end unserved if it is in debt still. What a frame costs is charged when
-// it was read, further headers when it is cut into segments. Nothing is charged while no other queue
-// waits.
+// it was read, further headers when it is cut into segments. Nothing is charged while no other
+// queue waits.
 //
 // A queue taken from the list is returned by `ret_*`; it goes back to the end when it has work, or
 // when a work pulse came since its last return, so that no pulse is lost whatever its timing
