@@ -120,6 +120,44 @@ fn tcp_says_who_verified_what_it_received() {
 }
 
 #[test]
+fn tcp_gives_the_card_large_frames_to_segment_and_can_be_told_not_to() {
+    let served = Served::start("peer");
+    let mut buffers = Vec::new();
+    for (more, tso, checksum) in [
+        (&[][..], "on", "on"),
+        (&["--tso", "off"], "off", "on"),
+        (&["--without", "host_tso4"], "off", "on"),
+        (&["--checksum", "off"], "off", "off"),
+        (&["--without", "csum"], "off", "off"),
+    ] {
+        let arguments = [&["send", PEER, "--bytes", "1000000"], more].concat();
+        let figures = figures(&served, &arguments);
+        let params = &figures["tcp_bytes"]["params"];
+        assert_eq!(
+            (&params["tso"], &params["checksum"]),
+            (&tso.into(), &checksum.into())
+        );
+        assert_eq!(params["intact"], true, "{more:?}");
+        buffers.push(
+            figures["buffers_per_mb"]["value"]
+                .as_f64()
+                .expect("a number"),
+        );
+        // What is on the wire does not depend on who cut it.
+        let wire = std::mem::take(&mut served.watch.seen().sent);
+        let full = wire.iter().filter(|frame| frame.len() == 1514).count();
+        assert!(
+            full > 400 && wire.iter().all(|frame| frame.len() <= 1514),
+            "{full}"
+        );
+    }
+    let (on, off) = (buffers[0], &buffers[1..]);
+    // Each acknowledgement makes room for two segments, which go at once: larger ones are for those
+    // whose window is larger than what is on its way.
+    assert!(off.iter().all(|off| on * 1.5 <= *off), "{buffers:?}");
+}
+
+#[test]
 fn tcp_explains_what_stands_in_its_way() {
     let served = Served::start(&format!("peer:ip={PEER}"));
     let said = fails(&served, 1, &["send", PEER, "--port", "4"]);
