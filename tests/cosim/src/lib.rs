@@ -11,6 +11,7 @@ mod captures;
 pub mod card;
 pub mod raw_driver;
 mod require;
+pub mod tso;
 
 pub use captures::{Capture, CaptureError, captures, own_captures, read_capture, repository_root};
 pub use require::{RequireError, Resource, is_required, nightly};

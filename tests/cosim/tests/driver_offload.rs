@@ -2,8 +2,11 @@
 //! oracle of transmission says, and right for `etherparse`.
 
 use ferronic::spec::net::{HEADER_WINDOW, MAX_FRAME};
-use ferronic::{DeviceConfig, OffloadError, PushResult, Segmentation, TxOffload, TxPart};
+use ferronic::{
+    CompletionPolicy, DeviceConfig, OffloadError, PushResult, Segmentation, TxOffload, TxPart,
+};
 use ferronic_cosim_tests::card::{Card, PATIENCE};
+use ferronic_cosim_tests::tso::{self, Buffers};
 use ferronic_oracle::{
     Header, Limits, Offloads, Opinion, Outcome, Request, Rng, Shape, gso, opinion, request,
     transmit,
@@ -306,5 +309,24 @@ fn each_offload_can_be_left_out_and_is_refused_then() {
         );
         card.pairs[0].tx.flush().expect("the device behaves");
         assert_eq!(wire(&mut card, 1)[0], *frame);
+    }
+}
+
+#[test]
+fn large_frames_reach_the_bounds_of_the_data_path() {
+    for &data_w in WIDTHS {
+        for buffers in [Buffers::Copied, Buffers::Shared] {
+            let config = DeviceConfig {
+                policy: CompletionPolicy::EventIndex,
+                ..DeviceConfig::default()
+            };
+            let mut card = open(data_w, config);
+            let share = tso::steady(&mut card, buffers, 4).share();
+            let bound = tso::bound(data_w).unwrap_or_default();
+            assert!(
+                share >= bound,
+                "{share:.3} at {data_w} bits, {buffers:?}: {bound} is needed"
+            );
+        }
     }
 }

@@ -6,6 +6,8 @@
 
 #[path = "bench-cosim/plot.rs"]
 mod plot;
+#[path = "bench-cosim/tso.rs"]
+mod tso;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,6 +28,9 @@ struct Arguments {
     /// A shorter measurement
     #[arg(long)]
     quick: bool,
+    /// Only frames that the card segments
+    #[arg(long)]
+    tso: bool,
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -310,6 +315,10 @@ fn main() -> ExitCode {
         "kHz"
     );
     for &data_w in ferronic_sim::model::WIDTHS {
+        if arguments.tso {
+            tso::measure(data_w, arguments.quick, &mut figures);
+            continue;
+        }
         let mut cases = Vec::new();
         let base = Case {
             data_w,
@@ -385,6 +394,7 @@ fn main() -> ExitCode {
             ));
             figures.push(figure(case, "sim_khz", got.khz, "kHz"));
         }
+        tso::measure(data_w, arguments.quick, &mut figures);
         let idle = idle_second_ms(base);
         println!("{data_w:>6} idle_second_ms = {idle:.3} (limit 10)");
         figures.push(Figure::new("idle_second_ms", idle, "ms").with("data_w", data_w));

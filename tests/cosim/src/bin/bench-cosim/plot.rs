@@ -15,7 +15,8 @@ fn lines(report: &Report) -> Lines {
         let number = |name: &str| figure.params.get(name).and_then(|v| v.as_u64());
         let usual = number("queues") == Some(1)
             && number("latency_ns") == Some(1000)
-            && number("mps") == Some(256);
+            && number("mps") == Some(256)
+            && !figure.params.contains_key("load");
         if figure.name != "cycles_per_frame" || !usual {
             continue;
         }
