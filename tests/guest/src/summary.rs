@@ -68,8 +68,8 @@ fn traffic(figure: &Figure) -> String {
     let has = |name: &str| figure.params.contains_key(name);
     let direction = param(figure, "direction");
     if has("ip") {
-        let (ip, tso) = (param(figure, "ip"), param(figure, "tso"));
-        format!("TCP {direction}, IPv{ip}, TSO {tso}")
+        let [ip, tso, segments] = ["ip", "tso", "min_tso_segs"].map(|name| param(figure, name));
+        format!("TCP {direction}, IPv{ip}, TSO {tso}, {segments} segments")
     } else if has("mtu") {
         format!("TCP {direction}, MTU {}", param(figure, "mtu"))
     } else if has("frame_bytes") {
@@ -112,7 +112,8 @@ mod tests {
                 .with("driver", "linux")
                 .with("direction", "tx")
                 .with("tso", "on")
-                .with("ip", "6"),
+                .with("ip", "6")
+                .with("min_tso_segs", "40"),
             Figure::new("mbit_s", 3.0, "Mbit/s")
                 .with("driver", "dpdk")
                 .with("direction", "rx")
@@ -126,7 +127,7 @@ mod tests {
                 "| linux |  | 4.2 |  |  |  |  |  |  |  |  |  |",
                 "| linux | TCP tx, MTU 1500 |  |  |  | 20.0 |  | 0.90 |  |  |  |  |",
                 "| ferronic | TCP tx, MTU 1500 |  |  |  |  | 7.00 |  |  |  |  |  |",
-                "| linux | TCP tx, IPv6, TSO on |  |  |  |  |  |  |  |  | 15.3 |  |",
+                "| linux | TCP tx, IPv6, TSO on, 40 segments |  |  |  |  |  |  |  |  | 15.3 |  |",
                 "| dpdk | rx, 64 bytes on average |  |  |  | 3.0 |  |  |  |  |  |  |",
             ]
         );

@@ -1,5 +1,8 @@
 //! A host on the wire, of IPv4 and IPv6: answers ARP, neighbour discovery, ICMP echo and UDP echo,
 //! and has a few TCP services. What has a wrong sum it does not answer: to the sender it is lost.
+//!
+//! TCP data is taken as a host with receive offload takes it: what follows closely is one piece, of at
+//! most 64 KB, and acknowledged once.
 
 mod echo;
 mod ip;
@@ -24,6 +27,10 @@ pub const PEER_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd66, 0, 0, 0, 0, 0, 0, 1);
 
 const MAX_WAITING: usize = 4096;
 const ETHERNET: usize = 14;
+/// Cycles without another frame after which waiting data is taken: 20 us.
+const GAP: u64 = 2500;
+/// Bytes that wait at most.
+const PIECE: usize = 65_535;
 /// Wrong sums that are told; the others are only counted.
 const TOLD: u64 = 8;
 
@@ -34,6 +41,9 @@ pub struct PeerWire {
     pace: Pace,
     answers: VecDeque<RxFrame>,
     tcp: TcpPeer,
+    /// When the data that waits is taken.
+    due: Option<u64>,
+    waiting: usize,
     wrong_sums: u64,
 }
 
@@ -48,6 +58,8 @@ impl PeerWire {
             pace,
             answers: VecDeque::new(),
             tcp: TcpPeer::new(address)?,
+            due: None,
+            waiting: 0,
             wrong_sums: 0,
         })
     }
@@ -67,7 +79,7 @@ impl PeerWire {
         }
     }
 
-    fn answer(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
+    fn answer(&mut self, now: u64, frame: &[u8]) -> Option<Vec<u8>> {
         let kind = u16::from_be_bytes(*frame.get(12..)?.first_chunk()?);
         let to = frame.get(..6)?;
         if to != PEER_MAC && to[0] & 1 == 0 {
@@ -76,14 +88,20 @@ impl PeerWire {
         let asker: [u8; 6] = *frame.get(6..)?.first_chunk()?;
         let (station, body) = match kind {
             ARP => (asker, neighbour::answer_arp(frame, |a| self.is_mine(a))?),
-            IPV4 | IPV6 => self.answer_ip(kind, asker, frame.get(ETHERNET..)?)?,
+            IPV4 | IPV6 => self.answer_ip(now, kind, asker, frame.get(ETHERNET..)?)?,
             _ => return None,
         };
         Some(ethernet(station, kind, &body))
     }
 
     /// The station and the packet that answer a packet.
-    fn answer_ip(&mut self, kind: u16, asker: [u8; 6], data: &[u8]) -> Option<([u8; 6], Vec<u8>)> {
+    fn answer_ip(
+        &mut self,
+        now: u64,
+        kind: u16,
+        asker: [u8; 6],
+        data: &[u8],
+    ) -> Option<([u8; 6], Vec<u8>)> {
         let packet = match Packet::parse(kind, data).and_then(|p| p.verify().map(|()| p)) {
             Ok(packet) => packet,
             Err(Refused::Form) => return None,
@@ -107,10 +125,20 @@ impl PeerWire {
         }
         if packet.protocol == TCP {
             self.tcp.take(packet.bytes, packet.source, asker);
-            self.tcp.run(&mut self.answers);
+            self.waiting += packet.payload.len();
+            if tcp::may_wait(packet.payload) && self.waiting < PIECE {
+                self.due = Some(now + GAP);
+            } else {
+                self.run_tcp();
+            }
             return None;
         }
         Some((asker, echo::answer(&packet)?))
+    }
+
+    fn run_tcp(&mut self) {
+        (self.due, self.waiting) = (None, 0);
+        self.tcp.run(&mut self.answers);
     }
 }
 
@@ -125,19 +153,22 @@ fn ethernet(to: [u8; 6], kind: u16, body: &[u8]) -> Vec<u8> {
 }
 
 impl Wire for PeerWire {
-    fn next_frame(&mut self, _now: u64) -> Option<RxFrame> {
+    fn next_frame(&mut self, now: u64) -> Option<RxFrame> {
+        if self.due.is_some_and(|due| due <= now) {
+            self.run_tcp();
+        }
         self.answers.pop_front()
     }
 
     fn next_event(&self, now: u64) -> Option<u64> {
-        self.answers.front().map(|_| now)
+        self.answers.front().map(|_| now).or(self.due)
     }
 
-    fn sent(&mut self, _now: u64, frame: &[u8], aborted: bool) {
+    fn sent(&mut self, now: u64, frame: &[u8], aborted: bool) {
         if aborted || self.answers.len() >= MAX_WAITING {
             return;
         }
-        if let Some(data) = self.answer(frame) {
+        if let Some(data) = self.answer(now, frame) {
             self.answers.push_back(RxFrame { data, abort: false });
         }
     }
@@ -153,7 +184,7 @@ impl Wire for PeerWire {
     }
 
     fn poll(&mut self) -> io::Result<()> {
-        self.tcp.run(&mut self.answers);
+        self.run_tcp();
         Ok(())
     }
 

@@ -90,6 +90,15 @@ impl Device for Queues {
     }
 }
 
+/// True of a segment after which its sender is likely to send more at once: data that says nothing else.
+pub(super) fn may_wait(segment: &[u8]) -> bool {
+    const ACK: u8 = 0x10;
+    let Some(&[offset, flags]) = segment.get(12..14).and_then(|two| two.first_chunk()) else {
+        return false;
+    };
+    flags == ACK && segment.len() > usize::from(offset >> 4) * 4
+}
+
 struct Connection {
     handle: SocketHandle,
     port: u16,

@@ -223,6 +223,59 @@ fn segment_with_a_wrong_sum_is_lost() {
     }
 }
 
+/// A connection to the sink, with data that waits until a gap, until there is enough, or until PSH.
+#[test]
+fn data_that_follows_closely_is_acknowledged_once() {
+    let segment = |flags: u8, sequence: u32, acknowledged: u32, data: &[u8]| {
+        let mut bytes = vec![0x12, 0x34, 0, 9];
+        bytes.extend(sequence.to_be_bytes());
+        bytes.extend(acknowledged.to_be_bytes());
+        bytes.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        bytes.extend(data);
+        message(V4, TCP, None, 16, &bytes)
+    };
+    let number = |frame: &[u8], at: usize| {
+        u32::from_be_bytes(*read(frame).payload[at..].first_chunk().expect("a word"))
+    };
+    let mut peer = peer();
+    let reply = ask(&mut peer, &segment(2, 99, 0, &[])).expect("answer");
+    let theirs = number(&reply, 4).wrapping_add(1);
+    assert!(ask(&mut peer, &segment(0x10, 100, theirs, &[])).is_none());
+
+    let data = [7; 1000];
+    let mut next = 100;
+    let mut send = |peer: &mut PeerWire, now: u64, flags: u8| {
+        peer.sent(now, &segment(flags, next, theirs, &data), false);
+        next += 1000;
+        next
+    };
+    // A gap.
+    send(&mut peer, 10, 0x10);
+    let end = send(&mut peer, 20, 0x10);
+    assert_eq!(peer.next_event(20), Some(20 + GAP));
+    assert!(peer.next_frame(19 + GAP).is_none());
+    let reply = peer.next_frame(20 + GAP).expect("answer").data;
+    assert_eq!(number(&reply, 8), end);
+    assert_eq!(peer.next_event(30 + GAP), None);
+    // Enough.
+    let mut sent = 0;
+    let reply = loop {
+        let end = send(&mut peer, 5000, 0x10);
+        sent += 1;
+        if let Some(reply) = peer.next_frame(5000) {
+            assert_eq!(number(&reply.data, 8), end);
+            break reply;
+        }
+    };
+    assert_eq!(sent, PIECE.div_ceil(1020), "{reply:?}");
+    // PSH.
+    send(&mut peer, 6000, 0x10);
+    let end = send(&mut peer, 6000, 0x18);
+    let reply = peer.next_frame(6000).expect("answer").data;
+    assert_eq!(number(&reply, 8), end);
+    assert!(peer.next_frame(6000).is_none());
+}
+
 #[test]
 fn cut_frames_are_ignored() {
     let mut peer = peer();
