@@ -101,7 +101,7 @@ pub fn up(interface: &str, address: IpAddr, prefix: u8) -> Result<(), Failure> {
         IpAddr::V6(address) => {
             // The kernel forgets those of an interface that is down.
             set_flags(&socket, interface, true)?;
-            add_ipv6(&socket, interface, address, prefix)
+            add_ipv6(interface, address, prefix)
         }
     }
 }
@@ -136,30 +136,17 @@ fn set_ipv4(
     Ok(())
 }
 
-fn add_ipv6(
-    control: &OwnedFd,
-    interface: &str,
-    address: Ipv6Addr,
-    prefix: u8,
-) -> Result<(), Failure> {
+fn add_ipv6(interface: &str, address: Ipv6Addr, prefix: u8) -> Result<(), Failure> {
     // Nobody else is on this wire: the address is used at once, without looking for its owner.
     for who in ["all", interface] {
         fs::write(format!("/proc/sys/net/ipv6/conf/{who}/accept_dad"), "0")?;
     }
-    let mut named = request(interface)?;
-    ioctl(
-        control,
-        libc::SIOCGIFINDEX,
-        &mut named,
-        "looking for the interface",
-    )?;
     let request = libc::in6_ifreq {
         ifr6_addr: libc::in6_addr {
             s6_addr: address.octets(),
         },
         ifr6_prefixlen: prefix.into(),
-        // SAFETY: the kernel just filled the index.
-        ifr6_ifindex: unsafe { named.ifr_ifru.ifru_ifindex },
+        ifr6_ifindex: index(interface)?,
     };
     let socket = socket(AddressFamily::INET6, SocketType::DGRAM, None)?;
     // SAFETY: for a socket of this family the number takes an `in6_ifreq`, which outlives the call.
@@ -169,6 +156,19 @@ fn add_ipv6(
         return Err(format!("adding {address}: {error}").into());
     }
     Ok(())
+}
+
+/// The number of the interface.
+pub fn index(interface: &str) -> Result<libc::c_int, Failure> {
+    let mut request = request(interface)?;
+    ioctl(
+        &control()?,
+        libc::SIOCGIFINDEX,
+        &mut request,
+        "looking for the interface",
+    )?;
+    // SAFETY: the kernel just filled the index.
+    Ok(unsafe { request.ifr_ifru.ifru_ifindex })
 }
 
 /// Takes the interface down.

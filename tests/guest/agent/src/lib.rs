@@ -136,6 +136,19 @@ pub enum Request {
         /// Of the pattern.
         seed: u64,
     },
+    /// Sends a frame past the kernel's IP; gives nothing.
+    Packet {
+        /// The interface.
+        interface: String,
+        /// The virtio header: what is still to be done to the frame.
+        virtio: Vec<u8>,
+        /// The headers of the frame.
+        headers: Vec<u8>,
+        /// Bytes of the pattern behind them.
+        payload: usize,
+        /// Of the pattern.
+        seed: u64,
+    },
     /// Breaks the connections of all transfers, which then fail; gives nothing.
     Disconnect,
     /// What `ethtool -i`, `-l` and `-S` show; gives an [`Ethtool`].

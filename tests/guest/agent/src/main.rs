@@ -7,6 +7,7 @@ mod ethtool;
 mod interface;
 mod modules;
 mod offload;
+mod packet;
 mod pci;
 mod ping;
 mod process;
@@ -173,6 +174,16 @@ fn handle(request: Request, processes: &Processes) -> Result<Value, Failure> {
         } => Ok(serde_json::to_value(udp::segments(
             to, port, bytes, segment, seed,
         )?)?),
+        Request::Packet {
+            interface,
+            virtio,
+            headers,
+            payload,
+            seed,
+        } => {
+            packet::send(&interface, &virtio, &headers, payload, seed)?;
+            nothing
+        }
         Request::Disconnect => {
             tcp::disconnect();
             nothing

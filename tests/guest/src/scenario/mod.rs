@@ -1,5 +1,6 @@
 //! What is done with a guest. Each scenario boots machines of its own and leaves nothing behind.
 
+mod crafted;
 mod dpdk;
 mod frames;
 mod hostile;

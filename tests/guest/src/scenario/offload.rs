@@ -13,8 +13,8 @@ use super::tools::{
     Direction, GUEST_IPV6, PEER, PEER_V6, card, interface_up, is_whole, kernel_is_content,
     load_virtio_net, ping_to, transfer_with,
 };
-use super::wire::{Flow, flows};
-use super::{Bench, CAPTURE, Setup};
+use super::wire::{self, Flow};
+use super::{Bench, CAPTURE, Setup, crafted};
 use crate::{Counters, GuestError, Iommu, Machine, ensure};
 
 const MIB: u64 = 1 << 20;
@@ -65,7 +65,12 @@ pub fn run(bench: &mut Bench) -> Result<(), GuestError> {
         return Err(machine.explain(&error));
     }
     machine.stop()?;
-    compare(&flows(&capture)?, &sent)
+    let (crafted, others): (Vec<_>, Vec<_>) = wire::sent(&capture)?
+        .into_iter()
+        .partition(|(_, frame)| frame.get(6..12) == Some(&crafted::SOURCE));
+    compare(&wire::flows(&others)?, &sent)?;
+    let crafted: Vec<&[u8]> = crafted.iter().map(|(_, frame)| frame.as_slice()).collect();
+    crafted::compare(&crafted::frames(), &crafted)
 }
 
 fn offloads(
@@ -98,16 +103,11 @@ fn offloads(
         })
         .collect();
     println!("  {}", told.join(", "));
-    let offered = TSO.iter().all(|name| changeable(&initial, name));
-    if offered {
-        for name in CHANGEABLE {
-            ensure!(
-                changeable(&initial, name),
-                "{name} cannot be changed: the card does not offer what it needs"
-            );
-        }
-    } else {
-        println!("  the card offers no segmentation: nothing is measured");
+    for name in CHANGEABLE {
+        ensure!(
+            initial.get(name).is_some_and(|offload| offload.changeable),
+            "{name} cannot be changed: the card does not offer what it needs"
+        );
     }
     link.exercise("as it comes up", &initial)?;
     for (name, before) in &initial {
@@ -117,14 +117,9 @@ fn offloads(
         }
         link.toggle(name, before.on, &initial)?;
     }
-    if offered {
-        bulk(bench, &mut link)?;
-    }
+    link.craft()?;
+    bulk(bench, &mut link)?;
     kernel_is_content(&mut machine.guest)
-}
-
-fn changeable(offloads: &Offloads, name: &str) -> bool {
-    offloads.get(name).is_some_and(|offload| offload.changeable)
 }
 
 /// What was sent, to be found on the wire.
@@ -266,6 +261,27 @@ impl Link<'_> {
                 entries: 1,
             });
         }
+        Ok(())
+    }
+
+    /// Frames of packet sockets, with every segmentation by the card.
+    fn craft(&mut self) -> Result<(), GuestError> {
+        let all = crafted::frames();
+        self.set(USO, true)?;
+        let ((), counted) = self.counted(|link| {
+            let guest = &mut link.machine.guest;
+            let interface = &link.interface;
+            all.iter()
+                .try_for_each(|frame| frame.send(guest, interface))
+        })?;
+        self.set(USO, false)?;
+        // The kernel may have sent something of its own, one frame a buffer.
+        let segments = crafted::segments(&all)? - all.len();
+        let more = counted.card.get("frames tx") - counted.entries as f64;
+        ensure!(
+            more == segments as f64,
+            "{more} more frames than buffers were on the wire, {segments} should be: not the card cuts"
+        );
         Ok(())
     }
 

@@ -83,16 +83,24 @@ impl Flow {
 
 type Verdict = Result<(), GuestError>;
 
-/// Reads a capture. Every IPv4, TCP, UDP and ICMP frame from the card must have right sums, lengths that
-/// agree, and nothing behind it; flows come in the order in which they began.
-pub fn flows(path: &Path) -> Result<Vec<Flow>, GuestError> {
+/// The frames in a capture that did not come from the peer, with their numbers.
+pub fn sent(path: &Path) -> Result<Vec<(usize, Vec<u8>)>, GuestError> {
     let frames =
         read_capture(path).map_err(|error| GuestError::Check(format!("the wire: {error}")))?;
+    Ok((1..)
+        .zip(frames.into_iter().map(|frame| frame.data))
+        .filter(|(_, frame)| frame.get(6..12) != Some(&PEER_MAC))
+        .collect())
+}
+
+/// Reads frames. Every IPv4, TCP, UDP and ICMPv6 packet must have right sums, lengths that agree, and
+/// nothing behind it; flows come in the order in which they began.
+pub fn flows<'a>(
+    frames: impl IntoIterator<Item = &'a (usize, Vec<u8>)>,
+) -> Result<Vec<Flow>, GuestError> {
     let mut flows = Vec::new();
-    for (number, frame) in (1..).zip(&frames) {
-        if frame.data.get(6..12) != Some(&PEER_MAC) {
-            take(&mut flows, &format!("frame {number}"), &frame.data)?;
-        }
+    for (number, frame) in frames {
+        take(&mut flows, &format!("frame {number}"), frame)?;
     }
     Ok(flows)
 }
@@ -258,7 +266,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("wire.pcap");
         frames::write(&path, all).expect("capture");
-        flows(&path)
+        flows(&sent(&path)?)
     }
 
     #[test]
