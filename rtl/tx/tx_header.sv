@@ -102,17 +102,27 @@ module tx_header
   assign half = {data_o[16*raddr_q[HalfW-1:0] +: 8], data_o[16*raddr_q[HalfW-1:0]+8 +: 8]};
 
   // ---------------------------------------------------------------- where they are
+  logic        step_q, step_first_q;
+  logic [63:0] step_word_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) step_q <= 1'b0;
+    else step_q <= walking;
+  end
+  always_ff @(posedge clk_i) begin
+    step_first_q <= (word_q == '0);
+    step_word_q  <= word;
+  end
   logic        layout_valid, result_valid, sum_ok;
   logic [15:0] hash;
   hdr_layout_t layout;
   header_parser #(.WindowBytes(TxHdrBytes)) u_parser (
     .clk_i, .rst_ni,
     .clr_i         (clr_i),
-    .valid_i       (walking),
-    .first_i       (word_q == '0),
+    .valid_i       (step_q),
+    .first_i       (step_first_q),
     .last_i        (1'b0),
     .bytes_i       (4'd8),
-    .data_i        (word),
+    .data_i        (step_word_q),
     .tail_sum_i    ('0),
     .tail_len_i    ('0),
     .layout_valid_o(layout_valid),
@@ -123,7 +133,7 @@ module tx_header
   );
 
   // ---------------------------------------------------------------- what they hold
-  logic        ok_q, waited_q;
+  logic        ok_q;
   half_t       at_q;          // where IP, then TCP begins
   half_t       l4_at_q;
   logic        v6_q, udp_q;
@@ -166,7 +176,7 @@ module tx_header
         end
         StWait: begin
           if (layout_valid) st_q <= StAdd;
-          else if (waited_q) st_q <= StIdle;
+          else if (word_q == 5'(Words + 2)) st_q <= StIdle;
         end
         StAdd: if (add_end) st_q <= StFold;
         StFold: if (!got_q) st_q <= StFind;
@@ -202,7 +212,6 @@ module tx_header
     unique case (st_q)
       StIdle: begin
         word_q  <= '0;
-        waited_q <= 1'b0;
         if (parse_i) ok_q <= 1'b0;
         bytes_q <= bytes_i;
         first_q <= first_i;
@@ -210,7 +219,6 @@ module tx_header
       end
       StWalk, StWait: begin
         word_q   <= word_q + 5'd1;
-        waited_q  <= (st_q == StWait);
         at_q     <= layout.ip_at;
         raddr_q  <= layout.ip_at;
         l4_at_q  <= layout.l4_at;

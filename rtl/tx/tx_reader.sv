@@ -137,7 +137,8 @@ module tx_reader
                    {{(AddrW + 1 + LaneW){1'b0}}, chunk_q + chunk_t'(Lanes - 1)};
   wire     issue = (state_q == StRead) && !seg_none_q && !seg_err_q && !too_long;
   wire     ret_free = !ret_valid_q;
-  wire     read_taken = rd_req_valid_o && rd_req_ready_i;
+  logic    req_valid, req_ready;
+  wire     read_taken = req_valid && req_ready;
 
   // Ends of this machine's part of a frame, each with the queue's return possible.
   wire     end_read = read_taken && ends_frame;
@@ -243,11 +244,23 @@ module tx_reader
   assign ret_q_o         = ret_q_q;
   assign ret_off_o       = ret_off_q;
 
-  assign rd_req_valid_o  = issue && space && rec_ready_i && (!ends_frame || ret_free);
-  assign rd_req_o.addr   = seg_addr_q;
-  assign rd_req_o.len    = 16'(chunk_q);
-  assign rd_req_o.ptr    = (16'(base_q) << LaneW) + total_q[15:0];
-  assign rd_req_o.cookie = '0;
+  dma_rd_req_t req;
+  assign req_valid  = issue && space && rec_ready_i && (!ends_frame || ret_free);
+  assign req.addr   = seg_addr_q;
+  assign req.len    = 16'(chunk_q);
+  assign req.ptr    = (16'(base_q) << LaneW) + total_q[15:0];
+  assign req.cookie = '0;
+  // A function reset takes back what was not issued.
+  prim_slice #(.Width($bits(dma_rd_req_t))) u_req (
+    .clk_i, .rst_ni,
+    .clr_i      (fn_rst_i),
+    .in_valid_i (req_valid),
+    .in_ready_o (req_ready),
+    .in_data_i  (req),
+    .out_valid_o(rd_req_valid_o),
+    .out_ready_i(rd_req_ready_i),
+    .out_data_o (rd_req_o)
+  );
 
   assign rec_valid_o = read_taken || end_close;
   assign rec_o.reads = read_taken;
@@ -263,13 +276,14 @@ module tx_reader
       out_q   <= '0;
       drain_q <= 1'b0;
     end else begin
-      out_q <= out_q + 8'(read_taken) - 8'(rd_done_i);
+      out_q <= out_q + 8'(rd_req_valid_o && rd_req_ready_i) - 8'(rd_done_i);
       if (fn_rst_i) drain_q <= 1'b1;
       else if (out_q == '0) drain_q <= 1'b0;
     end
   end
   assign drain_o = drain_q;
-  assign idle_o  = (state_q == StIdle) && !ret_valid_q && (out_q == '0) && !drain_q;
+  assign idle_o  = (state_q == StIdle) && !ret_valid_q && !rd_req_valid_o && (out_q == '0) &&
+                   !drain_q;
 
   logic unused;
   assign unused = ^seg_i.len[31:TxLenW]; // the walker saturates lengths at 17 bits
@@ -277,7 +291,5 @@ module tx_reader
   `FERRONIC_ASSERT(FreeInRange, free_q <= count_t'(Words), clk_i, rst_ni)
   `FERRONIC_ASSERT(DonesAreExpected, !rd_done_i || out_q != '0, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(ReqStable, buf_req_valid_o, buf_req_ready_i || fn_rst_i, buf_req_q_o,
-                          clk_i, rst_ni)
-  `FERRONIC_ASSERT_STABLE(ReadStable, rd_req_valid_o, rd_req_ready_i || fn_rst_i, rd_req_o,
                           clk_i, rst_ni)
 endmodule

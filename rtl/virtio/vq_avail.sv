@@ -11,6 +11,9 @@
 // With the entries, the head descriptors that they will probably name are read (vq_desc_fetch keeps
 // the guess): most drivers use descriptors in turn, and a round trip is saved.
 //
+// A transmit queue is asked without an event while it has work in hand: consumption is reported,
+// the driver need not ring. Only when nothing is in hand is the event written.
+//
 // A ring entry is never read before its index is known. An index more than the ring ahead of the
 // used index is a protocol error. While much is in hand (RxEnough, TxEnough) it does not ask for
 // more; consumption is reported and makes it look again. During a pause doorbells and room are
@@ -225,7 +228,7 @@ module vq_avail
   // may need RxEnough buffers, so receive never waits with fewer.
   wire        enough     = held >= (q_q[0] ? vq_ptr_t'(TxEnough) : vq_ptr_t'(RxEnough));
   logic [4:0] limit_q, room_q;   // entries that fit; descriptors up to the end of the table
-  logic       full_q, tight_q, enough_q, guess_on_q;
+  logic       full_q, tight_q, enough_q, busy_q, guess_on_q;
   logic [3:0] space_q;           // meaningful if tight_q
   always_ff @(posedge clk_i) begin
     if (st_q == StUpdate) begin
@@ -234,6 +237,7 @@ module vq_avail
       full_q     <= (space == '0);
       tight_q    <= (space < 8) && (held != '0);
       enough_q   <= enough;
+      busy_q     <= q_q[0] && (held != '0);
       guess_on_q <= guess_on_i;
       first_q    <= guess_first;
       space_q    <= space[3:0];
@@ -362,7 +366,8 @@ module vq_avail
             end else if (!s_q.reading && idxq_ready && s_q.ask) begin
               st_q <= StIndex;
             end else if (!s_q.reading && idxq_ready && !s_q.armed && event_idx_i) begin
-              st_q <= StEvent;
+              if (!busy_q) st_q <= StEvent;
+              else if (ev_q == EvCredit) st_q <= StIndex;
             end
           end
         end

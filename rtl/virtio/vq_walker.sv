@@ -173,10 +173,11 @@ module vq_walker
   assign work_q_o     = head_q_i;
   assign check_has_o  = (wr_check != commit_check);
 
-  // Room is reported every eighth head, and when nothing is left.
+  // Room is reported every eighth head, and when one is left or nothing.
   logic credit_set;
   wire  other_eight = (ptr_q[$bits(vq_ptr_t)-1:3] != commit_rd[$bits(vq_ptr_t)-1:3]);
-  assign credit_set = do_commit && (other_eight || ptr_q == wr_rd);
+  wire  few_left    = (wr_rd - ptr_q <= vq_ptr_t'(1));
+  assign credit_set = do_commit && (other_eight || few_left);
   logic credit_ready, credit_lost_q;
   prim_slice #(.Width(QidW)) u_credit (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),

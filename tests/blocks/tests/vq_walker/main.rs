@@ -392,7 +392,7 @@ impl Bench {
     fn commit(&mut self, q: u64, rng: &mut Rng) -> Result<(), Failure> {
         let queue = &self.queues[q as usize];
         let now = queue.committed + queue.taken as u64;
-        if queue.taken > 0 && (now / 8 != queue.committed / 8 || now == queue.posted) {
+        if queue.taken > 0 && (now / 8 != queue.committed / 8 || now + 1 >= queue.posted) {
             self.credits.push_back(q);
         }
         self.pulse("commit_i", rng)?;
