@@ -68,8 +68,9 @@ fn traffic(figure: &Figure) -> String {
     let has = |name: &str| figure.params.contains_key(name);
     let direction = param(figure, "direction");
     if has("ip") {
-        let [ip, tso, segments] = ["ip", "tso", "min_tso_segs"].map(|name| param(figure, name));
-        format!("TCP {direction}, IPv{ip}, TSO {tso}, {segments} segments")
+        let names = ["data_w", "ip", "tso", "min_tso_segs"];
+        let [width, ip, tso, segments] = names.map(|name| param(figure, name));
+        format!("TCP {direction}, IPv{ip}, TSO {tso}, {segments} segments, {width} bits")
     } else if has("mtu") {
         format!("TCP {direction}, MTU {}", param(figure, "mtu"))
     } else if has("frame_bytes") {
@@ -113,7 +114,8 @@ mod tests {
                 .with("direction", "tx")
                 .with("tso", "on")
                 .with("ip", "6")
-                .with("min_tso_segs", "40"),
+                .with("min_tso_segs", "40")
+                .with("data_w", "64"),
             Figure::new("mbit_s", 3.0, "Mbit/s")
                 .with("driver", "dpdk")
                 .with("direction", "rx")
@@ -127,7 +129,7 @@ mod tests {
                 "| linux |  | 4.2 |  |  |  |  |  |  |  |  |  |",
                 "| linux | TCP tx, MTU 1500 |  |  |  | 20.0 |  | 0.90 |  |  |  |  |",
                 "| ferronic | TCP tx, MTU 1500 |  |  |  |  | 7.00 |  |  |  |  |  |",
-                "| linux | TCP tx, IPv6, TSO on, 40 segments |  |  |  |  |  |  |  |  | 15.3 |  |",
+                "| linux | TCP tx, IPv6, TSO on, 40 segments, 64 bits |  |  |  |  |  |  |  |  | 15.3 |  |",
                 "| dpdk | rx, 64 bytes on average |  |  |  | 3.0 |  |  |  |  |  |  |",
             ]
         );

@@ -23,6 +23,8 @@ const BULK: u64 = 16 * MIB;
 /// Bytes of one that only shows that things work.
 const SOME: u64 = MIB / 8;
 const MTU: usize = 1500;
+/// Of the data path, in bits: the one that everything else is run at, and the best.
+const WIDTHS: [&str; 2] = ["64", "512"];
 const ECHO: u16 = 7;
 /// Bytes of an exchange of datagrams, and of each but the last.
 const DATAGRAMS: usize = 20_500;
@@ -55,27 +57,32 @@ type Offloads = BTreeMap<String, Offload>;
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> Result<(), GuestError> {
-    let mut setup = Setup::new("offload", Iommu::PassThrough);
-    setup.capture = true;
-    let mut machine = bench.boot(&setup)?;
-    let capture = machine.dir.join(CAPTURE);
-    let mut sent = Vec::new();
-    let result = offloads(bench, &mut machine, &mut sent);
-    if let Err(error) = result {
-        return Err(machine.explain(&error));
+    for width in WIDTHS {
+        let mut setup = Setup::new("offload", Iommu::PassThrough);
+        setup.capture = true;
+        setup.card = vec!["--data-width", width];
+        let mut machine = bench.boot(&setup)?;
+        let capture = machine.dir.join(CAPTURE);
+        let mut sent = Vec::new();
+        let result = offloads(bench, &mut machine, width, &mut sent);
+        if let Err(error) = result {
+            return Err(machine.explain(&error));
+        }
+        machine.stop()?;
+        let (crafted, others): (Vec<_>, Vec<_>) = wire::sent(&capture)?
+            .into_iter()
+            .partition(|(_, frame)| frame.get(6..12) == Some(&crafted::SOURCE));
+        compare(&wire::flows(&others)?, &sent)?;
+        let crafted: Vec<&[u8]> = crafted.iter().map(|(_, frame)| frame.as_slice()).collect();
+        crafted::compare(&crafted::frames(), &crafted)?;
     }
-    machine.stop()?;
-    let (crafted, others): (Vec<_>, Vec<_>) = wire::sent(&capture)?
-        .into_iter()
-        .partition(|(_, frame)| frame.get(6..12) == Some(&crafted::SOURCE));
-    compare(&wire::flows(&others)?, &sent)?;
-    let crafted: Vec<&[u8]> = crafted.iter().map(|(_, frame)| frame.as_slice()).collect();
-    crafted::compare(&crafted::frames(), &crafted)
+    Ok(())
 }
 
 fn offloads(
     bench: &mut Bench,
     machine: &mut Machine,
+    width: &str,
     sent: &mut Vec<Sent>,
 ) -> Result<(), GuestError> {
     load_virtio_net(&mut machine.guest)?;
@@ -110,7 +117,8 @@ fn offloads(
         );
     }
     link.exercise("as it comes up", &initial)?;
-    for (name, before) in &initial {
+    let toggled = if width == WIDTHS[0] { initial.len() } else { 0 };
+    for (name, before) in initial.iter().take(toggled) {
         // What is wanted but off lacks something that the card does not offer.
         if !before.changeable || before.wanted != before.on {
             continue;
@@ -118,7 +126,7 @@ fn offloads(
         link.toggle(name, before.on, &initial)?;
     }
     link.craft()?;
-    bulk(bench, &mut link)?;
+    bulk(bench, &mut link, width)?;
     kernel_is_content(&mut machine.guest)
 }
 
@@ -342,7 +350,7 @@ fn cut_by(counted: &Counted, card: bool, what: &str) -> Result<(), GuestError> {
 
 /// Transfers that count: without segmentation by the card as the kernel comes and with large packets,
 /// and with both.
-fn bulk(bench: &mut Bench, link: &mut Link<'_>) -> Result<(), GuestError> {
+fn bulk(bench: &mut Bench, link: &mut Link<'_>, width: &str) -> Result<(), GuestError> {
     let usual = link.machine.guest.read(MIN_TSO_SEGMENTS)?;
     let usual = usual.trim().to_owned();
     for peer in [PEER, PEER_V6] {
@@ -359,6 +367,7 @@ fn bulk(bench: &mut Bench, link: &mut Link<'_>) -> Result<(), GuestError> {
             let what = format!("{} MiB to {peer}, TSO {}", bytes / MIB, word(tso));
             let (done, counted) = link.send(&what, peer, bytes)?;
             let row = Row {
+                width,
                 ip: if peer.is_ipv6() { "6" } else { "4" },
                 tso: word(tso),
                 segments,
@@ -376,6 +385,7 @@ fn bulk(bench: &mut Bench, link: &mut Link<'_>) -> Result<(), GuestError> {
 
 /// How a transfer was made.
 struct Row<'a> {
+    width: &'a str,
     ip: &'a str,
     tso: &'a str,
     segments: &'a str,
@@ -384,17 +394,25 @@ struct Row<'a> {
 impl Row<'_> {
     /// Prints and records the figures of a transfer; its available entries a MB.
     fn figures(&self, bench: &mut Bench, done: &Transfer, counted: &Counted) -> f64 {
-        let Self { ip, tso, segments } = self;
+        let Self {
+            width,
+            ip,
+            tso,
+            segments,
+        } = self;
         let mb = done.bytes as f64 / 1e6;
         let mbit = done.bytes as f64 * 8e-6 / done.seconds;
         let entries = counted.entries as f64 / mb;
         let doorbells = counted.kicks as f64 / mb;
         let per_cycle = counted.card.get("bytes tx") / counted.card.get("outstanding_cycles");
+        let busy = counted.card.get("busy_s");
+        let khz = counted.card.get("evaluated_cycles") / busy / 1e3;
         println!(
-            "  {} MiB by IPv{ip}, TSO {tso}, tcp_min_tso_segs {segments}: {mbit:.1} Mbit/s of the host \
-             (aim {AIM}), {per_cycle:.2} bytes a cycle, {entries:.1} available entries and \
-             {doorbells:.1} doorbells a MB",
+            "  {width} bits, IPv{ip}, TSO {tso}, tcp_min_tso_segs {segments}, {} MiB: {mbit:.1} Mbit/s of the \
+             host (aim {AIM}), {per_cycle:.2} bytes a cycle, simulated at {khz:.0} kHz for {:.0} % of the time; \
+             {entries:.1} available entries and {doorbells:.1} doorbells a MB",
             done.bytes / MIB,
+            100.0 * busy / done.seconds
         );
         for (figure, value, unit) in [
             ("tcp_mbit_s", mbit, "Mbit/s"),
@@ -405,6 +423,7 @@ impl Row<'_> {
             bench.record(
                 Figure::new(figure, value, unit)
                     .with("driver", "linux")
+                    .with("data_w", *width)
                     .with("direction", "tx")
                     .with("tso", *tso)
                     .with("ip", *ip)
