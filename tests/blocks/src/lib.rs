@@ -23,7 +23,7 @@ pub use control::{ControlEvents, ControlHost, ControlRead, clear_queues, configu
 pub use ferronic_oracle::{Rng, frames};
 pub use layout::{Layout, layout};
 pub use memory::{FrameRam, HostMemory};
-pub use seeds::for_seeds;
+pub use seeds::{for_seeds, nightly};
 pub use walker::{Buffer, Walker};
 
 /// Why a test failed.

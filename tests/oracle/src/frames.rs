@@ -1,7 +1,10 @@
 //! Random frames, good and broken, and what a card may say of them by the specifications (RFC 791,
 //! 793, 768, 8200, 1071; IEEE 802.1Q).
 
-use crate::Rng;
+use crate::packet::{Protocol, parse};
+use crate::request::packet;
+use crate::rng::Rng;
+use crate::shape::random;
 pub use crate::sum::{fold, sum};
 
 /// Bytes in which headers are looked for, and up to which a frame may have bytes behind its packet.
@@ -50,7 +53,7 @@ fn transport(frame: &[u8], ip: usize, v6: bool) -> Option<(usize, u8)> {
     if v6 {
         (at, next) = (ip + 40, byte(ip + 6));
         while matches!(next, HOP_BY_HOP | DESTINATION) {
-            if at / 8 > WINDOW / 8 - 2 || byte(at + 1) > 7 {
+            if at / 8 > WINDOW / 8 - 2 {
                 return None;
             }
             (at, next) = (at + 8 + 8 * usize::from(byte(at + 1)), byte(at));
@@ -113,8 +116,6 @@ pub fn verdict(frame: &[u8]) -> Verdict {
 
 /// A random frame: mostly right, often broken in one place.
 pub fn frame(rng: &mut Rng) -> Vec<u8> {
-    let random =
-        |rng: &mut Rng, n: usize| -> Vec<u8> { (0..n).map(|_| rng.below(256) as u8).collect() };
     let mut frame = random(rng, 12);
     for _ in 0..rng.pick(&[0, 0, 0, 1, 2, 3]) {
         frame.extend(rng.pick(&[[0x81, 0x00], [0x88, 0xa8]]));
@@ -229,4 +230,122 @@ pub fn frame(rng: &mut Rng) -> Vec<u8> {
         }
     }
     frame
+}
+
+/// A frame of 14 to about 1,500 bytes that lies in its headers, mostly; its sums are often made to
+/// agree with the lie.
+pub fn malformed(rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = if rng.chance(20) {
+        frame(rng)
+    } else {
+        let most = rng.pick(&[10, 100, 1200]);
+        packet(most, rng)
+    };
+    let Some(headers) = parse(&bytes) else {
+        return bytes;
+    };
+    let (ip, at, v6) = (headers.ip, headers.transport, headers.v6);
+    let any = rng.next_u64() as u8;
+    let mut put = |at: usize, value: u16| {
+        bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    };
+    match rng.below(14) {
+        0 => {
+            let length = rng.pick(&[0, 1, 20, 39, 0x3fff, 0x4000, 0xffff, any.into()]);
+            put(ip + if v6 { 4 } else { 2 }, length);
+        }
+        1 => {
+            let field = rng.pick(&[0x2000, 0x0001, 0x1fff, 0x8000, 0x6000, 0x4000]);
+            if v6 {
+                bytes[ip + 6] = 44;
+            } else {
+                put(ip + 6, field);
+            }
+        }
+        2 => put(
+            ip - 2,
+            rng.pick(&[0x8100, 0x88a8, 0x0800, 0x86dd, 0x9100, 0x0806, 64]),
+        ),
+        3 => bytes[ip] = any,
+        4 => bytes[ip] = (bytes[ip] & 0xf0) | (any & 15),
+        5 => bytes[ip + if v6 { 6 } else { 9 }] = rng.pick(&[0, 1, 6, 17, 43, 44, 51, 59, 60, any]),
+        6 if v6 => {
+            bytes[ip + 6] = rng.pick(&[0, 60]);
+            bytes[ip + 41] = rng.pick(&[0, 1, 8, 16, 31, any]);
+        }
+        7 if headers.protocol == Protocol::Udp => {
+            put(at + 4, rng.pick(&[0, 7, 8, 0xffff, any.into()]))
+        }
+        7 => bytes[at + 12] = any,
+        8 if headers.protocol == Protocol::Udp => put(at + 6, 0),
+        9 => bytes.truncate(14 + rng.below(bytes.len() as u64 - 13) as usize),
+        10 => {
+            let more = 1 + rng.below(200) as usize;
+            bytes.extend(random(rng, more));
+        }
+        11 => {
+            let length = 14 + rng.below(200) as usize;
+            bytes = random(rng, length);
+        }
+        12 => {
+            for _ in 0..rng.range(1, 4) {
+                let bit = rng.below(8 * headers.payload as u64) as usize;
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+        _ => {}
+    }
+    if rng.chance(50) {
+        agree(&mut bytes);
+    }
+    bytes
+}
+
+/// Makes the sums agree with whatever the headers say now.
+fn agree(bytes: &mut [u8]) {
+    let Some(headers) = parse(bytes) else {
+        return;
+    };
+    let (ip, at) = (headers.ip, headers.transport);
+    let addresses = if headers.v6 {
+        ip + 8..ip + 40
+    } else {
+        bytes[ip + 10..ip + 12].fill(0);
+        let options = 4 * usize::from(bytes[ip] & 15);
+        let check = !fold(sum(&bytes[ip..ip + options]));
+        bytes[ip + 10..ip + 12].copy_from_slice(&check.to_be_bytes());
+        ip + 12..ip + 20
+    };
+    let length = usize::from(half(bytes, ip + if headers.v6 { 4 } else { 2 }));
+    let end = ip + length + if headers.v6 { 40 } else { 0 };
+    let end = end.clamp(headers.payload, bytes.len());
+    let place = at + headers.protocol.sum_at();
+    bytes[place..place + 2].fill(0);
+    let number = u64::from(headers.protocol.number());
+    let total = sum(&bytes[addresses]) + number + (end - at) as u64 + sum(&bytes[at..end]);
+    bytes[place..place + 2].copy_from_slice(&(!fold(total)).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opinion::{Opinion, opinion};
+
+    #[test]
+    fn what_may_be_claimed_of_malformed_frames_etherparse_does_not_deny() {
+        let mut rng = Rng::new(5);
+        let (mut right, mut wrong) = (0, 0);
+        for _ in 0..20_000 {
+            let bytes = malformed(&mut rng);
+            assert!((14..1600).contains(&bytes.len()));
+            if verdict(&bytes).sum_ok {
+                let wrong = matches!(opinion(&bytes), Opinion::Wrong(_));
+                assert!(!wrong, "{bytes:02x?}");
+                right += 1;
+            } else {
+                wrong += 1;
+            }
+        }
+        assert!(right > 4000 && wrong > 4000, "{right} right, {wrong} wrong");
+    }
 }

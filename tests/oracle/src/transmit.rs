@@ -111,7 +111,7 @@ fn is_of_type(packet: &Packet, gso_type: u8) -> bool {
 
 /// The sum over all from `csum_start` on, put at `csum_offset` from there. What the driver left at
 /// that place, the sum of the pseudo header, is summed too. `None` if it is outside the frame.
-fn complete(header: &Header, frame: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn complete(header: &Header, frame: &[u8]) -> Option<Vec<u8>> {
     let start = usize::from(header.csum_start);
     let place = start + usize::from(header.csum_offset);
     let mut frame = frame.to_vec();
