@@ -10,6 +10,7 @@
 mod captures;
 pub mod card;
 pub mod raw_driver;
+pub mod requests;
 mod require;
 pub mod tso;
 
