@@ -13,9 +13,8 @@ use ferronic::{
     Device, DeviceConfig, Error, OffloadError, PushResult, QueuePair, Segmentation, TxOffload,
     TxPart, TxQueue,
 };
-use proptest::prelude::*;
 use support::packets::{Packet, on_the_wire};
-use support::{Function, OFFER, SoftCard, seeds};
+use support::{Function, OFFER, SoftCard};
 use zerocopy::FromBytes;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -328,20 +327,28 @@ fn shared_parts_are_read_in_place() {
 #[test]
 fn shared_memory_is_kept_until_the_card_has_read_it() {
     let (card, device, pair) = open(OFFER, DeviceConfig::default());
-    let mut tx = pair.tx;
-    card.model().awake = false;
+    let QueuePair { mut tx, rx, .. } = pair;
+    let regions = card.regions();
     let frame = Packet::default().frame();
-    let buffer = device.buffer(4096).unwrap();
-    buffer.write(0, &frame).unwrap();
-    let part = TxPart::Shared(buffer.slice(0, frame.len()).unwrap());
+    let queue = |tx: &mut TxQueue| {
+        let buffer = device.buffer(4096).unwrap();
+        buffer.write(0, &frame).unwrap();
+        let part = TxPart::Shared(buffer.slice(0, frame.len()).unwrap());
+        let queued = tx.push_parts(&[part, part], TxOffload::None).unwrap();
+        assert_eq!(queued, PushResult::Queued);
+    };
+    card.model().awake = false;
+    queue(&mut tx);
+    tx.flush().unwrap();
     assert_eq!(
-        tx.push_parts(&[part], TxOffload::None).unwrap(),
-        PushResult::Queued
+        card.regions(),
+        regions + 1,
+        "the queue has it, the caller has not"
     );
-    drop(buffer);
     card.model().awake = true;
     let got = seen(&card, &mut tx);
-    assert!(got.len() == 1 && got[0].1 == frame);
+    assert!(got.len() == 1 && got[0].1 == [&frame[..], &frame].concat());
+    assert_eq!(card.regions(), regions, "it was read");
 
     // The card of another device cannot read it.
     let (_other, other_device, _pair) = open(OFFER, DeviceConfig::default());
@@ -350,6 +357,15 @@ fn shared_memory_is_kept_until_the_card_has_read_it() {
     let refused = tx.push_parts(&[part], TxOffload::None);
     assert!(matches!(refused, Err(Error::ForeignBuffer)), "{refused:?}");
     assert!(seen(&card, &mut tx).is_empty());
+
+    // A queue that goes leaves what the card may still read to the end of the device.
+    card.model().awake = false;
+    queue(&mut tx);
+    tx.flush().unwrap();
+    drop(tx);
+    assert_eq!(card.regions(), regions + 1);
+    drop((device, rx));
+    assert_eq!(card.regions(), 0);
 }
 
 #[test]
@@ -520,83 +536,4 @@ fn requests_that_do_not_fit_the_frame_are_refused() {
         ));
     }
     assert_eq!(seen(&card, tx).len(), 4);
-}
-
-fn packet() -> impl Strategy<Value = Packet> {
-    let lens = prop_oneof![0usize..200, 1400usize..1500, 0usize..65_000];
-    let shape = (
-        0usize..3,
-        any::<bool>(),
-        any::<bool>(),
-        0usize..3,
-        0usize..11,
-    );
-    (shape, any::<u8>(), lens, any::<u8>()).prop_map(
-        |((tags, v6, udp, options, tcp_options), tcp_flags, len, salt)| Packet {
-            tags,
-            v6,
-            udp,
-            options,
-            tcp_options,
-            tcp_flags,
-            payload: payload(len).iter().map(|byte| byte ^ salt).collect(),
-        },
-    )
-}
-
-#[test]
-fn property_segmented_frames_are_seen_as_asked_in_any_parts() {
-    let choices = (any::<[bool; 4]>(), any::<u64>(), 1u16..3000, 3u32..9);
-    let strategy = (prop::collection::vec(packet(), 1..12), choices);
-    seeds::runner(60)
-        .run(&strategy, |(packets, (flags, choice, size, log))| {
-            let mut offer = OFFER;
-            offer.set(Features::INDIRECT_DESC, flags[0]);
-            offer.set(Features::EVENT_IDX, flags[1]);
-            let config = DeviceConfig {
-                indirect: flags[2],
-                ring_size: Some(1 << log),
-                ..DeviceConfig::default()
-            };
-            let (card, device, mut pair) = open(offer, config);
-            let tx = &mut pair.tx;
-            let buffer = device.buffer(1 << 17).unwrap();
-            for (i, packet) in packets.iter().enumerate() {
-                let frame = packet.frame();
-                let mut asked = frame.clone();
-                let len = asked.len();
-                let offload = TxOffload::segment(&mut asked, len, size).unwrap();
-                // Copied as a whole, or cut at a place, what is behind it in memory of ours.
-                let bits = choice >> (i % 50);
-                let at = (bits as usize >> 3) % len;
-                buffer.write(0, &asked).unwrap();
-                let cut = [
-                    TxPart::Bytes(&asked[..at]),
-                    TxPart::Shared(buffer.slice(at, len - at).unwrap()),
-                ];
-                let whole = [TxPart::Bytes(&asked)];
-                let parts = if bits & 1 == 1 { &cut[..] } else { &whole };
-                while tx.push_parts(parts, offload).unwrap() == PushResult::Full {
-                    card.run();
-                }
-                tx.drain(TIMEOUT).unwrap();
-                let (_, bytes) = card.model().sent.pop().unwrap();
-                prop_assert!(bytes[HEADER_LEN..] == asked);
-                let ecn = !packet.udp && packet.tcp_flags & 0x80 != 0;
-                let want = match (packet.udp, packet.v6) {
-                    (true, _) => gso::UDP_L4,
-                    (false, true) => gso::TCPV6,
-                    (false, false) => gso::TCPV4,
-                };
-                prop_assert_eq!(bytes[1], want | if ecn { gso::ECN } else { 0 });
-                let wire = on_the_wire(&bytes);
-                let cut = packet.payload.len().div_ceil(size.into()).max(1);
-                prop_assert_eq!(wire.len(), cut);
-                if cut == 1 {
-                    prop_assert!(wire[0] == frame, "one segment is the packet");
-                }
-            }
-            Ok(())
-        })
-        .unwrap();
 }

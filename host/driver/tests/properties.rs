@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
-use ferronic::spec::net::HEADER_LEN;
-use ferronic::{CompletionPolicy, Device, DeviceConfig, PushResult};
+use ferronic::spec::net::{HEADER_LEN, gso};
+use ferronic::{CompletionPolicy, Device, DeviceConfig, PushResult, TxOffload, TxPart};
 use proptest::prelude::*;
+use support::packets::{Packet, on_the_wire};
 use support::{Function, OFFER, SoftCard, frame, seeds};
 
 /// What may differ from run to run.
@@ -137,6 +138,91 @@ fn property_received_frames_arrive_in_order_and_whole() {
                 .unwrap();
             }
             prop_assert_eq!(rx.stats().frames, lens.len() as u64);
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Packets of all shapes, with headers within the first 144 bytes.
+fn packet() -> impl Strategy<Value = Packet> {
+    let lens = prop_oneof![0usize..200, 1400usize..1500, 0usize..65_000];
+    let shape = (
+        0usize..3,
+        any::<bool>(),
+        any::<bool>(),
+        0usize..3,
+        0usize..11,
+    );
+    (shape, any::<u8>(), lens, any::<u8>()).prop_map(
+        |((tags, v6, udp, options, tcp_options), tcp_flags, len, salt)| Packet {
+            tags,
+            v6,
+            udp,
+            options,
+            tcp_options,
+            tcp_flags,
+            payload: (0..len).map(|i| (i * 7 + i / 251) as u8 ^ salt).collect(),
+        },
+    )
+}
+
+#[test]
+fn property_segmented_frames_are_seen_as_asked_in_any_parts() {
+    let choices = (any::<[bool; 4]>(), any::<u64>(), 1u16..3000, 3u32..9);
+    let strategy = (prop::collection::vec(packet(), 1..12), choices);
+    seeds::runner(60)
+        .run(&strategy, |(packets, (flags, choice, size, log))| {
+            let mut offer = OFFER;
+            offer.set(Features::INDIRECT_DESC, flags[0]);
+            offer.set(Features::EVENT_IDX, flags[1]);
+            let config = DeviceConfig {
+                indirect: flags[2],
+                ring_size: Some(1 << log),
+                ..DeviceConfig::default()
+            };
+            let card = SoftCard::new(offer, 1, 256);
+            let function: Arc<dyn PciFunction> = Arc::new(Function(Arc::clone(&card)));
+            let (device, mut pairs) = Device::open(function, config).unwrap();
+            let tx = &mut pairs[0].tx;
+            let buffer = device.buffer(1 << 17).unwrap();
+            for (i, packet) in packets.iter().enumerate() {
+                let frame = packet.frame();
+                let mut asked = frame.clone();
+                let len = asked.len();
+                let offload = TxOffload::segment(&mut asked, len, size).unwrap();
+                let mut whole = frame.clone();
+                prop_assert!(TxOffload::checksum(&mut whole).is_some());
+                prop_assert!(asked == whole, "the sum of the pseudo header is the same");
+                // Copied as a whole, or cut at a place, what is behind it in memory of ours.
+                let bits = choice >> (i % 50);
+                let at = (bits as usize >> 3) % len;
+                buffer.write(0, &asked).unwrap();
+                let cut = [
+                    TxPart::Bytes(&asked[..at]),
+                    TxPart::Shared(buffer.slice(at, len - at).unwrap()),
+                ];
+                let whole = [TxPart::Bytes(&asked)];
+                let parts = if bits & 1 == 1 { &cut[..] } else { &whole };
+                while tx.push_parts(parts, offload).unwrap() == PushResult::Full {
+                    card.run();
+                }
+                tx.drain(Duration::from_secs(20)).unwrap();
+                let (_, bytes) = card.model().sent.pop().unwrap();
+                prop_assert!(bytes[HEADER_LEN..] == asked);
+                let ecn = !packet.udp && packet.tcp_flags & 0x80 != 0;
+                let want = match (packet.udp, packet.v6) {
+                    (true, _) => gso::UDP_L4,
+                    (false, true) => gso::TCPV6,
+                    (false, false) => gso::TCPV4,
+                };
+                prop_assert_eq!(bytes[1], want | if ecn { gso::ECN } else { 0 });
+                let wire = on_the_wire(&bytes);
+                let cut = packet.payload.len().div_ceil(size.into()).max(1);
+                prop_assert_eq!(wire.len(), cut);
+                if cut == 1 {
+                    prop_assert!(wire[0] == frame, "one segment is the packet");
+                }
+            }
             Ok(())
         })
         .unwrap();

@@ -11,7 +11,7 @@ pub mod seeds;
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -76,6 +76,24 @@ pub struct Model {
     pub pairs_in_use: u32,
     max_size: u16,
     pub next_iova: u64,
+    /// DMA regions that were not taken from the card again.
+    pub regions: Arc<AtomicUsize>,
+}
+
+/// Counts a region as long as the card may use it.
+struct Lease(Arc<AtomicUsize>);
+
+impl Lease {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The card.
@@ -118,6 +136,7 @@ impl SoftCard {
             pairs_in_use: 1,
             max_size,
             next_iova: 0x1_0000_0000,
+            regions: Arc::default(),
         };
         Arc::new(Self {
             model: Mutex::new(model),
@@ -125,6 +144,11 @@ impl SoftCard {
             writes: AtomicU64::new(0),
             doorbells: AtomicU64::new(0),
         })
+    }
+
+    /// DMA regions that the card may use.
+    pub fn regions(&self) -> usize {
+        self.model().regions.load(Ordering::Relaxed)
     }
 
     pub fn model(&self) -> MutexGuard<'_, Model> {
@@ -520,7 +544,8 @@ impl PciFunction for Function {
         let map = MmapRegion::from_file(FileOffset::new(file, 0), memory.len()).unwrap();
         let region = GuestRegionMmap::new(map, GuestAddress(iova)).unwrap();
         model.memory = model.memory.insert_region(Arc::new(region)).unwrap();
-        Ok(DmaRegion::new(memory, iova, None))
+        let lease = Lease::new(&model.regions);
+        Ok(DmaRegion::new(memory, iova, Some(Box::new(lease))))
     }
     fn enable_interrupts(&self, count: u16) -> Result<Box<dyn Interrupts>, PciError> {
         Ok(Box::new(Irqs(Arc::clone(&self.0), count)))
