@@ -1,4 +1,5 @@
-//! Transmission of TCP in frames of 64 KB that the card cuts into segments, in the steady state.
+//! Transmission of TCP as stacks do it, in the steady state: in frames of up to 64 KB that the card cuts
+//! into segments, from one buffer or scattered ones.
 
 use ferronic::{DmaBuffer, PushResult, QueuePair, TxOffload, TxPart};
 use ferronic_sim::root_complex::LinkStats;
@@ -13,10 +14,13 @@ pub const GSO_SIZE: u16 = 1448;
 pub const FRAME: usize = 14 + 65_535;
 /// A whole segment.
 pub const SEGMENT: usize = HEADERS + GSO_SIZE as usize;
-/// Segments of a frame.
-const SEGMENTS: usize = (FRAME - HEADERS).div_ceil(GSO_SIZE as usize);
-/// Large frames that the start of a measurement leaves out.
-const WARM: usize = 3;
+/// A frame of so many whole segments; of one, the card only completes the checksum.
+pub const fn frame_of(segments: usize) -> usize {
+    HEADERS + segments * GSO_SIZE as usize
+}
+
+/// Segments that the start of a measurement leaves out.
+const WARM: usize = 300;
 
 /// Where the driver has the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ pub fn bound(data_w: u32) -> Option<f64> {
     }
 }
 
-fn frame() -> Vec<u8> {
+fn frame(len: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
     bytes.extend([0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0]);
     bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
@@ -57,7 +61,9 @@ fn frame() -> Vec<u8> {
         HEADERS,
         "the headers are those that are counted"
     );
-    bytes.extend((0..FRAME - HEADERS).map(|i| (i * 7 + i / 251) as u8));
+    bytes.extend((0..len - HEADERS).map(|i| (i * 7 + i / 251) as u8));
+    // 65,535 is the longest.
+    bytes[16..18].copy_from_slice(&((len - 14) as u16).to_be_bytes());
     bytes
 }
 
@@ -97,15 +103,20 @@ impl Steady {
     }
 }
 
-/// Sends large frames with the ring kept full, and measures `count` of them. `card` waits for
-/// interrupts.
+/// Sends frames of `len` bytes with the ring kept full, and measures `count` segments of them, or as
+/// many more as end with a frame. `card` waits for interrupts.
 ///
 /// # Panics
 /// When a segment is wrong, or nothing moves for [`PATIENCE`] cycles.
-pub fn steady(card: &mut Card, buffers: Buffers, count: usize) -> Steady {
-    let mut frame = frame();
-    let offload = TxOffload::segment(&mut frame[..HEADERS], FRAME, GSO_SIZE).expect("TCP");
-    let shared = card.device.buffer(FRAME).expect("memory");
+pub fn steady(card: &mut Card, len: usize, buffers: Buffers, count: usize) -> Steady {
+    let mut frame = frame(len);
+    let offload = match len {
+        ..=SEGMENT => TxOffload::checksum(&mut frame).expect("TCP"),
+        _ => TxOffload::segment(&mut frame[..HEADERS], len, GSO_SIZE).expect("TCP"),
+    };
+    let each = (len - HEADERS).div_ceil(GSO_SIZE.into());
+    let (warm, count) = (WARM.next_multiple_of(each), count.next_multiple_of(each));
+    let shared = card.device.buffer(len).expect("memory");
     shared.write(0, &frame[HEADERS..]).expect("it fits");
     let payload = (buffers == Buffers::Shared).then_some(&shared);
     let word = usize::from(card.device.window().expect("the card has one").data_bytes());
@@ -123,17 +134,17 @@ pub fn steady(card: &mut Card, buffers: Buffers, count: usize) -> Steady {
             );
             sent += 1;
             beats += out.data.len().div_ceil(word) as u64;
-            if sent == WARM * SEGMENTS {
+            if sent == warm {
                 begin = Some((out.time, card.function.sim().root.stats));
                 beats = 0;
             }
             if let Some((from, link)) = begin
-                && sent == (WARM + count) * SEGMENTS
+                && sent == warm + count
             {
                 return Steady {
                     cycles: out.time - from,
                     beats,
-                    frames: count * SEGMENTS,
+                    frames: count,
                     link: card.function.sim().root.stats.since(&link),
                 };
             }

@@ -321,7 +321,7 @@ fn large_frames_reach_the_bounds_of_the_data_path() {
                 ..DeviceConfig::default()
             };
             let mut card = open(data_w, config);
-            let share = tso::steady(&mut card, buffers, 4).share();
+            let share = tso::steady(&mut card, tso::FRAME, buffers, 180).share();
             let bound = tso::bound(data_w).unwrap_or_default();
             assert!(
                 share >= bound,

@@ -64,6 +64,8 @@ struct Case {
     mps: u16,
     frame: usize,
     direction: Direction,
+    /// Indirect tables for what takes several descriptors.
+    indirect: bool,
 }
 
 /// Frames in flight that the start and the end of a measurement leave out.
@@ -85,6 +87,7 @@ fn card(case: Case, policy: CompletionPolicy) -> Card {
     let driver = DeviceConfig {
         queue_pairs: case.queues,
         ring_size: Some(256),
+        indirect: case.indirect,
         policy,
         ..DeviceConfig::default()
     };
@@ -327,6 +330,7 @@ fn main() -> ExitCode {
             mps: 256,
             frame: 64,
             direction: Direction::Rx,
+            indirect: true,
         };
         for direction in [Direction::Rx, Direction::Tx, Direction::Both] {
             for frame in [64, 256, 1514, 9014] {
