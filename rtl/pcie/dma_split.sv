@@ -73,8 +73,8 @@ module dma_split #(
   logic [15:0]      out_ptr_q;
   logic [UserW-1:0] out_user_q;
 
-  wire out_free = !out_valid_q || out_ready_i;
-  wire emit     = (state_q == StEmit) && out_free;
+  // Not with the cycle in which a piece is taken, which is known late: pieces are two cycles apart.
+  wire        emit  = (state_q == StEmit) && !out_valid_q;
 
   // The next request waits here, so that ready does not depend on what happens further down.
   logic             next_valid_q;

@@ -4,15 +4,15 @@
 // each segment needs changed.
 //
 // tx_stream loads the first bytes of the frame and reads them again for each segment. `parse_i`
-// finds the headers (header_parser), adds up what does not change, and ends with `done_o` and
-// `ok_o`: about 20 cycles for the search and one for each 2 bytes of IP header. `update_i` writes
+// finds the headers (header_parser), adds up what does not change, and ends with `idle_o` and
+// `ok_o`: up to 22 cycles for the search and one for each 2 bytes of IP header. `update_i` writes
 // the fields of the next segment (8 cycles): IPv4 total length, ID, header sum; IPv6 payload
 // length; TCP sequence number and flags; UDP length; and the pseudo header's sum in the place of
 // the TCP or UDP sum, which is completed as any other sum is. Nothing that the driver wrote into
 // lengths and sums is used.
 //
 // FIN and PSH are left to the last segment, CWR to the first (RFC 3168, section 6.1.2). IPv4 IDs
-// count up. An idle cycle and `done_o`: the RAM belongs to tx_stream.
+// count up. While `idle_o` the RAM belongs to tx_stream.
 `include "ferronic_assert.svh"
 module tx_header
   import ferronic_pkg::*;
@@ -26,10 +26,11 @@ module tx_header
   input  logic             rst_ni,
   input  logic             clr_i,
 
-  // tx_stream; reads are combinational.
+  // tx_stream; data come with the next cycle.
   input  logic             load_i,
   input  logic [BeatW-1:0] load_beat_i,
   input  logic [DataW-1:0] load_data_i,
+  input  logic             re_i,
   input  logic [BeatW-1:0] beat_i,
   output logic [DataW-1:0] data_o,
 
@@ -83,33 +84,40 @@ module tx_header
                 adding ? BeatW'(raddr_q >> HalfW) : beat_i;
   for (genvar l = 0; l < int'(DataW / 16); l++) begin : g_half
     wire here = we && (waddr[HalfW-1:0] == HalfW'(l));
-    prim_lutram #(.Width(16), .Depth(1 << BeatW)) u_ram (
+    prim_ram_1r1w #(.Width(16), .Depth(1 << BeatW), .InBlock(DataW == 64)) u_ram (
       .clk_i,
       .we_i   (load_i || here),
       .waddr_i(load_i ? load_beat_i : BeatW'(waddr >> HalfW)),
       .wdata_i(load_i ? load_data_i[16*l +: 16] : {wdata[7:0], wdata[15:8]}),
+      .re_i   (re_i || walking || adding),
       .raddr_i(beat),
       .rdata_o(data_o[16*l +: 16])
     );
   end
-  logic [63:0] word;
-  logic [15:0] half;
+
+  // ---------------------------------------------------------------- where they are
+  // The word that was read, a cycle later in a register.
+  logic        read_q, read_first_q, step_q, step_first_q;
+  logic [63:0] word, step_word_q;
   if (PerBeat > 1) begin : g_word
-    assign word = data_o[64*word_q[$clog2(PerBeat)-1:0] +: 64];
+    logic [$clog2(PerBeat)-1:0] sel_q;
+    always_ff @(posedge clk_i) sel_q <= word_q[$clog2(PerBeat)-1:0];
+    assign word = data_o[64*sel_q +: 64];
   end else begin : g_whole
     assign word = data_o;
   end
-  assign half = {data_o[16*raddr_q[HalfW-1:0] +: 8], data_o[16*raddr_q[HalfW-1:0]+8 +: 8]};
-
-  // ---------------------------------------------------------------- where they are
-  logic        step_q, step_first_q;
-  logic [63:0] step_word_q;
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) step_q <= 1'b0;
-    else step_q <= walking;
+    if (!rst_ni || clr_i) begin
+      read_q <= 1'b0;
+      step_q <= 1'b0;
+    end else begin
+      read_q <= walking;
+      step_q <= read_q;
+    end
   end
   always_ff @(posedge clk_i) begin
-    step_first_q <= (word_q == '0);
+    read_first_q <= (word_q == '0);
+    step_first_q <= read_first_q;
     step_word_q  <= word;
   end
   logic        layout_valid, result_valid, sum_ok;
@@ -137,9 +145,11 @@ module tx_header
   half_t       at_q;          // where IP, then TCP begins
   half_t       l4_at_q;
   logic        v6_q, udp_q;
-  logic        in_l4_q, got_q, got_l4_q;
-  logic [4:0]  r_q, got_r_q;  // the half's number in its header
-  logic [15:0] half_q;
+  // The half whose address is out, that which was read, and that in `half_q`.
+  logic             in_l4_q, get_q, get_l4_q, got_q, got_l4_q;
+  logic [4:0]       r_q, get_r_q, got_r_q;  // its number in its header
+  logic [HalfW-1:0] sel_q;
+  logic [15:0]      half_q;
   logic [16:0] ip_q, pseudo_q;  // one's complement sums, the carry kept beside them
   logic [15:0] id_q, flags_q, len_q, l4_len_q;
   logic [31:0] seq_q;
@@ -176,10 +186,10 @@ module tx_header
         end
         StWait: begin
           if (layout_valid) st_q <= StAdd;
-          else if (word_q == 5'(Words + 2)) st_q <= StIdle;
+          else if (word_q == 5'(Words + 3)) st_q <= StIdle;
         end
         StAdd: if (add_end) st_q <= StFold;
-        StFold: if (!got_q) st_q <= StFind;
+        StFold: if (!get_q && !got_q) st_q <= StFind;
         StFind, StFlags: st_q <= StIdle;
         StBegin: st_q <= StLen;
         StLen: st_q <= StId;
@@ -194,10 +204,14 @@ module tx_header
   end
 
   always_ff @(posedge clk_i) begin
-    got_q    <= adding && !add_end;
-    got_l4_q <= at_l4;
-    got_r_q  <= (at_l4 && !in_l4_q) ? '0 : r_q;
-    half_q   <= half;
+    get_q    <= adding && !add_end;
+    get_l4_q <= at_l4;
+    get_r_q  <= (at_l4 && !in_l4_q) ? '0 : r_q;
+    sel_q    <= raddr_q[HalfW-1:0];
+    got_q    <= get_q;
+    got_l4_q <= get_l4_q;
+    got_r_q  <= get_r_q;
+    half_q   <= {data_o[16*sel_q +: 8], data_o[16*sel_q+8 +: 8]};
     if (got_q) begin
       if (!got_l4_q) begin
         if (got_fixed) ip_q <= add(ip_q, half_q);
@@ -235,7 +249,7 @@ module tx_header
         r_q     <= (at_l4 && !in_l4_q) ? 5'd1 : (r_q == 5'd31) ? r_q : r_q + 5'd1;
       end
       StFold: begin
-        if (!got_q) begin
+        if (!get_q && !got_q) begin
           ip_q     <= add(ip_q, '0);
           pseudo_q <= add(pseudo_q, '0);
         end

@@ -107,7 +107,7 @@ module tx_path
   logic [7:0]       hdr_len;
   logic [HdrBeatW-1:0] hdr_beat, load_beat;
   logic [DataW-1:0] hdr_data;
-  logic             load, frame_room, frame_begins, room, take, beat_valid;
+  logic             hdr_re, load, frame_room, frame_begins, room, take, beat_valid;
   logic [13:0]      frame_len;
   tx_beat_t         beat;
   logic [BytesW-1:0] beat_bytes, beat_skip;
@@ -238,6 +238,7 @@ module tx_path
     .load_i     (load),
     .load_beat_i(load_beat),
     .load_data_i(beat_data),
+    .re_i       (hdr_re),
     .beat_i     (hdr_beat),
     .data_o     (hdr_data),
     .idle_o     (hdr_idle),
@@ -266,6 +267,7 @@ module tx_path
     .ram_raddr_o (stream_raddr),
     .ram_rinc_o  (stream_rinc),
     .ram_rdata_i (ram_rdata),
+    .hdr_re_o    (hdr_re),
     .hdr_beat_o  (hdr_beat),
     .hdr_data_i  (hdr_data),
     .load_o      (load),

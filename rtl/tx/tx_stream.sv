@@ -44,6 +44,7 @@ module tx_stream
   input  logic [DataW-1:0]    ram_rdata_i,
 
   // Header RAM.
+  output logic                hdr_re_o,
   output logic [HdrBeatW-1:0] hdr_beat_o,
   input  logic [DataW-1:0]    hdr_data_i,
   output logic                load_o,
@@ -168,7 +169,8 @@ module tx_stream
     assign data[8*l +: 8] = (BytesW'(l) < step2_q.hdr) ? hdr_q[8*l +: 8] : rotated[8*l +: 8];
   end
 
-  assign hdr_beat_o = step1_q.index;
+  assign hdr_re_o   = issue;
+  assign hdr_beat_o = beat_q;
   always_ff @(posedge clk_i) begin
     step1_q     <= step0;
     step2_q     <= step1_q;
@@ -189,7 +191,7 @@ module tx_stream
   assign idle_o     = !busy_q && !moving && !free_valid_o;
   assign loading_o  = (busy_q && load_q) || (valid1_q && step1_q.load) ||
                       (valid2_q && step2_q.load) || load_o;
-  assign hdr_busy_o = (busy_q && hdr_left_q != '0) || (valid1_q && step1_q.hdr != '0);
+  assign hdr_busy_o = busy_q && (hdr_left_q != '0);
 
   logic unused;
   assign unused = ^{step1_q, step2_q, step3_q};
