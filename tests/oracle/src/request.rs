@@ -5,7 +5,7 @@ use crate::packet::{Protocol, parse};
 use crate::rng::Rng;
 use crate::shape::{Shape, random};
 use crate::sum::{fold, sum};
-use crate::transmit::{MAX_FRAME, complete};
+use crate::transmit::{MAX_FRAME, Outcome, complete, transmit};
 
 /// A frame to be transmitted, with its virtio header.
 #[derive(Clone, Debug)]
@@ -214,7 +214,26 @@ pub fn segmented(limits: &Limits, offloads: Offloads, rng: &mut Rng) -> Request 
     request.header.flags = rng.pick(&[NEEDS_CSUM, NEEDS_CSUM, 0, 0xff]);
     request.header.gso_type = gso_type;
     request.header.gso_size = size.min(0xffff) as u16;
+    if rng.chance(10) {
+        sum_to_zero(&mut request, offloads);
+    }
     request
+}
+
+/// Changes the payload so that the sum of the first segment is 0, which chance seldom makes.
+fn sum_to_zero(request: &mut Request, offloads: Offloads) {
+    let Some(packet) = parse(&request.frame) else {
+        return;
+    };
+    let place = packet.transport + packet.protocol.sum_at();
+    let at = packet.payload;
+    if let Outcome::Sent(segments) = transmit(&request.header, &request.frame, offloads)
+        && let Some(first) = segments.first()
+        && first.len() >= at + 2
+    {
+        let more = sum(&first[place..place + 2]) + sum(&first[at..at + 2]);
+        put(&mut request.frame, at, fold(more).into());
+    }
 }
 
 /// Anything sound, within what `offloads` allow.
@@ -360,13 +379,15 @@ pub fn malformed(offloads: Offloads, rng: &mut Rng) -> Request {
 mod tests {
     use super::*;
     use crate::opinion::{Opinion, opinion};
-    use crate::transmit::{Cause, Outcome, transmit};
+    use crate::transmit::Cause;
     use std::collections::HashSet;
 
     #[test]
     fn sound_requests_leave_and_etherparse_agrees_with_every_segment() {
         let mut rng = Rng::new(11);
         let (mut one, mut many, mut largest) = (0, 0, 0);
+        // TCP's sums of 0, and UDP's.
+        let mut zeros = [0; 2];
         for _ in 0..600 {
             let request = segmented(&Limits::ALL, Offloads::ALL, &mut rng);
             let Outcome::Sent(segments) = transmit(&request.header, &request.frame, Offloads::ALL)
@@ -375,6 +396,13 @@ mod tests {
             };
             for segment in &segments {
                 assert_eq!(opinion(segment), Opinion::Right, "{segment:02x?}");
+                let packet = parse(segment).expect("the headers of a packet");
+                let place = packet.transport + packet.protocol.sum_at();
+                match (packet.protocol, &segment[place..place + 2]) {
+                    (Protocol::Tcp, [0, 0]) => zeros[0] += 1,
+                    (Protocol::Udp, [0xff, 0xff]) => zeros[1] += 1,
+                    _ => {}
+                }
             }
             one += usize::from(segments.len() == 1);
             many += usize::from(segments.len() > 40);
@@ -386,6 +414,7 @@ mod tests {
             "{one} of one segment, {many} of many"
         );
         assert!(largest >= 14 + 65_535, "{largest}");
+        assert!(zeros[0] > 5 && zeros[1] > 5, "{zeros:?}");
     }
 
     #[test]
