@@ -1,7 +1,7 @@
 //! Random frames, good and broken, and what a card may say of them by the specifications (RFC 791,
 //! 793, 768, 8200, 1071; IEEE 802.1Q).
 
-use crate::packet::{Protocol, parse};
+use crate::packet::{Packet, Protocol, parse};
 use crate::request::packet;
 use crate::rng::Rng;
 use crate::shape::random;
@@ -205,6 +205,9 @@ pub fn frame(rng: &mut Rng) -> Vec<u8> {
     let start = frame.len();
     frame.extend(ip);
     frame.extend(transport);
+    if rng.chance(5) {
+        sum_to_zero(&mut frame, rng);
+    }
     if frame.len() < 60 {
         // Padding need not be zero.
         let padding = random(rng, 60 - frame.len());
@@ -249,7 +252,7 @@ pub fn malformed(rng: &mut Rng) -> Vec<u8> {
     let mut put = |at: usize, value: u16| {
         bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
     };
-    match rng.below(14) {
+    match rng.below(15) {
         0 => {
             let length = rng.pick(&[0, 1, 20, 39, 0x3fff, 0x4000, 0xffff, any.into()]);
             put(ip + if v6 { 4 } else { 2 }, length);
@@ -278,6 +281,10 @@ pub fn malformed(rng: &mut Rng) -> Vec<u8> {
         }
         7 => bytes[at + 12] = any,
         8 if headers.protocol == Protocol::Udp => put(at + 6, 0),
+        13 => {
+            sum_to_zero(&mut bytes, rng);
+            return bytes;
+        }
         9 => bytes.truncate(14 + rng.below(bytes.len() as u64 - 13) as usize),
         10 => {
             let more = 1 + rng.below(200) as usize;
@@ -306,24 +313,49 @@ fn agree(bytes: &mut [u8]) {
     let Some(headers) = parse(bytes) else {
         return;
     };
-    let (ip, at) = (headers.ip, headers.transport);
-    let addresses = if headers.v6 {
-        ip + 8..ip + 40
-    } else {
+    if !headers.v6 {
+        let ip = headers.ip;
         bytes[ip + 10..ip + 12].fill(0);
         let options = 4 * usize::from(bytes[ip] & 15);
         let check = !fold(sum(&bytes[ip..ip + options]));
         bytes[ip + 10..ip + 12].copy_from_slice(&check.to_be_bytes());
-        ip + 12..ip + 20
+    }
+    let place = headers.transport + headers.protocol.sum_at();
+    bytes[place..place + 2].fill(0);
+    let check = transport_sum(bytes, &headers);
+    bytes[place..place + 2].copy_from_slice(&check.to_be_bytes());
+}
+
+/// Changes the payload so that its sum is 0, which chance seldom makes. UDP then says 0xffff (RFC
+/// 768), or that it has no sum.
+fn sum_to_zero(bytes: &mut [u8], rng: &mut Rng) {
+    let Some(headers) = parse(bytes).filter(|headers| headers.payload + 2 <= bytes.len()) else {
+        return;
+    };
+    let place = headers.transport + headers.protocol.sum_at();
+    bytes[place..place + 2].fill(0);
+    let at = headers.payload;
+    let more = u64::from(transport_sum(bytes, &headers)) + u64::from(half(bytes, at));
+    bytes[at..at + 2].copy_from_slice(&fold(more).to_be_bytes());
+    let said = match headers.protocol {
+        Protocol::Tcp => 0,
+        Protocol::Udp => rng.pick(&[0, 0xff]),
+    };
+    bytes[place..place + 2].fill(said);
+}
+
+/// The complement of the sum over pseudo header, header and payload.
+fn transport_sum(bytes: &[u8], headers: &Packet) -> u16 {
+    let (ip, at) = (headers.ip, headers.transport);
+    let (addresses, behind) = if headers.v6 {
+        (ip + 8..ip + 40, ip + 40)
+    } else {
+        (ip + 12..ip + 20, ip)
     };
     let length = usize::from(half(bytes, ip + if headers.v6 { 4 } else { 2 }));
-    let end = ip + length + if headers.v6 { 40 } else { 0 };
-    let end = end.clamp(headers.payload, bytes.len());
-    let place = at + headers.protocol.sum_at();
-    bytes[place..place + 2].fill(0);
+    let end = (behind + length).clamp(headers.payload, bytes.len());
     let number = u64::from(headers.protocol.number());
-    let total = sum(&bytes[addresses]) + number + (end - at) as u64 + sum(&bytes[at..end]);
-    bytes[place..place + 2].copy_from_slice(&(!fold(total)).to_be_bytes());
+    !fold(sum(&bytes[addresses]) + number + (end - at) as u64 + sum(&bytes[at..end]))
 }
 
 #[cfg(test)]

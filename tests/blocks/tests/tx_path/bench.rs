@@ -1,13 +1,13 @@
-//! What lies around `tx_path`: queues, host memory with a latency, the wire; and what must come out.
+//! What lies around `tx_path`: queues, the wire; and what must come out.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use ferronic_block_tests::{Bits, Block, Buffer, Failure, Rng, Walker, ensure, layout};
 use ferronic_oracle::{Cause, Header, Offloads, Outcome, transmit_buffer};
 
+use crate::host::Host;
+
 pub const PAIRS: u64 = 4;
-/// Bytes of a read at most.
-const CHUNK: u64 = 2048;
 /// Bytes of a buffer at most, where frames are cut into segments.
 const MAX_BUFFER: usize = 12 + 22 + 65_535;
 /// Cycles without anything happening after which a test gives up.
@@ -30,23 +30,6 @@ const CAUSES: [(&str, Option<Cause>, Fault); 5] = [
     ("drop_read_o", None, Fault::Read),
     ("drop_other_o", None, Fault::Broken),
 ];
-
-/// A read under way: address, length, RAM address, cookie, bytes written so far.
-struct Read {
-    addr: u64,
-    len: u64,
-    ptr: u64,
-    cookie: u64,
-    written: u64,
-    err: bool,
-    due: u64,
-}
-
-impl Read {
-    fn is_done(&self, now: u64) -> bool {
-        self.due <= now && (self.err || self.written == self.len)
-    }
-}
 
 /// What must come of a buffer: frames, all of them or, if it is dropped later on, the first ones.
 #[derive(Debug)]
@@ -86,16 +69,12 @@ pub struct Bench {
     /// Pulses of `queue_error_o`.
     pub errors: u64,
     width: usize,
-    memory: BTreeMap<u64, Vec<u8>>,
     queues: HashMap<u64, Queue>,
     /// Buffers that were dropped, by the causes that are right for them.
     dropped: Vec<(Vec<Cause>, Fault)>,
     pulses: [u64; 5],
     counted: u64,
-    reads: VecDeque<Read>,
-    writing: usize,
-    /// Addresses of bytes that cannot be read.
-    bad: Vec<u64>,
+    host: Host,
     out: Vec<u8>,
     work: Option<u64>,
     next: u64,
@@ -117,14 +96,11 @@ impl Bench {
             bytes: HashMap::new(),
             errors: 0,
             width,
-            memory: BTreeMap::new(),
             queues: HashMap::new(),
             dropped: Vec::new(),
             pulses: [0; 5],
             counted: 0,
-            reads: VecDeque::new(),
-            writing: 0,
-            bad: Vec::new(),
+            host: Host::new(width),
             out: Vec::new(),
             work: None,
             next: 0,
@@ -163,10 +139,10 @@ impl Bench {
     ) {
         self.next += 1;
         let id = self.next & 0xffff;
-        let segments = self.store(bytes, pieces, rng);
+        let segments = self.host.store(self.next << 20, bytes, pieces, rng);
         if fault == Fault::Read {
             let (address, len) = rng.pick(&segments);
-            self.bad.push(address + rng.below(len));
+            self.host.bad.push(address + rng.below(len));
         }
         self.expect(q, id, kind, bytes, fault);
         let head = &bytes[..bytes.len().min(160)];
@@ -184,30 +160,6 @@ impl Bench {
         self.walker.posted.entry(q).or_default().push_back(buffer);
         self.work = Some(q);
         self.active = self.block.cycle();
-    }
-
-    /// Puts bytes into memory of their own; address and length of each piece.
-    fn store(&mut self, bytes: &[u8], pieces: u64, rng: &mut Rng) -> Vec<(u64, u64)> {
-        let len = bytes.len() as u64;
-        let mut cuts: Vec<u64> = (1..pieces.min(len))
-            .map(|_| match rng.below(4) {
-                // Close to the headers, where it hurts.
-                0 => rng.range(1, 160.min(len - 1)),
-                _ => rng.range(1, len - 1),
-            })
-            .collect();
-        cuts.extend([0, len]);
-        cuts.sort_unstable();
-        cuts.dedup();
-        let mut at = (self.next << 20) + rng.below(4096);
-        let mut segments = Vec::new();
-        for pair in cuts.windows(2) {
-            let part = &bytes[pair[0] as usize..pair[1] as usize];
-            self.memory.insert(at, part.to_vec());
-            segments.push((at, part.len() as u64));
-            at += part.len() as u64 + rng.below(70);
-        }
-        segments
     }
 
     /// Notes what must come of a buffer.
@@ -267,12 +219,11 @@ impl Bench {
         self.walker.drive(&mut self.block, rng);
         self.block.set("work_valid_i", self.work.is_some());
         self.block.set("work_q_i", self.work.unwrap_or(1));
-        self.block
-            .set("rd_req_ready_i", self.reads.len() < 16 && rng.chance(80));
         self.block.set("used_ready_i", rng.chance(self.ready));
         self.block.set("tx_ready_i", rng.chance(self.ready));
-        self.complete();
-        self.write(rng);
+        if self.host.drive(&mut self.block, rng) {
+            self.active = self.block.cycle();
+        }
         self.block.settle()?;
         let check = self.block.word("check_q_o");
         // As the walker has it: what is in hand is not committed.
@@ -288,7 +239,7 @@ impl Bench {
             self.walker.posted.remove(&self.walker.queue);
         }
         if self.block.fires("rd_req_valid_o", "rd_req_ready_i") {
-            self.request(rng)?;
+            self.host.request(&self.block, rng)?;
         }
         if self.block.fires("used_valid_o", "used_ready_i") {
             self.used()?;
@@ -303,90 +254,6 @@ impl Bench {
         }
         self.work = None;
         self.block.tick()
-    }
-
-    /// Reads end in the order of the requests.
-    fn complete(&mut self) {
-        let now = self.block.cycle();
-        let mut done = Bits::ZERO;
-        if self.reads.front().is_some_and(|read| read.is_done(now))
-            && let Some(read) = self.reads.pop_front()
-        {
-            self.writing = self.writing.saturating_sub(1);
-            done = layout("dma_rd_done_t").pack(&[
-                ("valid", 1),
-                ("err", u64::from(read.err)),
-                ("cookie", read.cookie),
-            ]);
-        }
-        self.block.set("rd_done_i", done);
-    }
-
-    /// One beat of read data a cycle, of any read that is under way.
-    fn write(&mut self, rng: &mut Rng) {
-        let lanes = (self.width / 8) as u64;
-        let now = self.block.cycle();
-        self.block.set("ram_we_i", Bits::ZERO);
-        let ready = |read: &Read| read.due <= now && !read.err && read.written < read.len;
-        // The same read for a while, as completions come.
-        if !self.reads.get(self.writing).is_some_and(ready) || rng.chance(3) {
-            let waiting: Vec<usize> = (0..self.reads.len())
-                .filter(|i| ready(&self.reads[*i]))
-                .collect();
-            if waiting.is_empty() {
-                return;
-            }
-            self.writing = rng.pick(&waiting);
-        }
-        let read = &mut self.reads[self.writing];
-        let to = (read.ptr + read.written) & 0xffff;
-        let lane = to % lanes;
-        // To the end of the word, or into the next one.
-        let room = if rng.chance(50) { lanes } else { lanes - lane };
-        let count = room.min(read.len - read.written);
-        let from = read.addr + read.written;
-        let Some((base, bytes)) = self.memory.range(..=from).next_back() else {
-            return;
-        };
-        let bytes = &bytes[(from - base) as usize..][..count as usize];
-        let (mut data, mut enable, mut wrapped) = (vec![0u8; lanes as usize], 0u64, 0u64);
-        for (i, byte) in bytes.iter().enumerate() {
-            let place = lane + i as u64;
-            data[(place % lanes) as usize] = *byte;
-            enable |= 1 << (place % lanes);
-            wrapped |= u64::from(place >= lanes) << (place % lanes);
-        }
-        self.block.set("ram_we_i", enable);
-        self.block.set("ram_dst_i", true);
-        self.block.set("ram_waddr_i", to / lanes);
-        self.block.set("ram_winc_i", wrapped);
-        self.block.set("ram_wdata_i", Bits::from_bytes(&data));
-        read.written += count;
-        self.active = now;
-    }
-
-    fn request(&mut self, rng: &mut Rng) -> Result<(), Failure> {
-        let fields = layout("dma_rd_req_t");
-        let request = self.block.get("rd_req_o");
-        let get = |name| fields.get(&request, name);
-        let (addr, len) = (get("addr"), get("len"));
-        ensure!((1..=CHUNK).contains(&len), "a read of {len} bytes");
-        let inside = self.memory.range(..=addr).next_back();
-        ensure!(
-            inside.is_some_and(|(base, bytes)| addr + len <= base + bytes.len() as u64),
-            "a read of {len} bytes at {addr:#x} that nobody posted"
-        );
-        let bad = |at: &u64| (addr..addr + len).contains(at);
-        self.reads.push_back(Read {
-            addr,
-            len,
-            ptr: get("ptr"),
-            cookie: get("cookie"),
-            written: 0,
-            err: self.bad.iter().any(bad),
-            due: self.block.cycle() + rng.below(60),
-        });
-        Ok(())
     }
 
     fn used(&mut self) -> Result<(), Failure> {
@@ -556,7 +423,7 @@ impl Bench {
         self.block.set("fn_rst_i", false);
         self.ready = 50;
         // What is being read is read to the end.
-        while !self.reads.is_empty() {
+        while !self.host.is_idle() {
             self.cycle(rng)?;
         }
         for _ in 0..100 {

@@ -2,6 +2,7 @@
 //! network device).
 
 mod bench;
+mod host;
 mod segmentation;
 
 use bench::{Bench, Fault, PAIRS};
