@@ -96,7 +96,8 @@ fn offload(request: &Request) -> Option<TxOffload> {
 fn verbatim(request: &Request) -> Option<TxOffload> {
     let header = &request.header;
     let kind = match header.gso_type & !gso::ECN {
-        gso::NONE => return offload(request),
+        // Marks alone cannot be asked for.
+        gso::NONE if header.gso_type == gso::NONE => return offload(request),
         gso::TCPV4 => Segmentation::TcpV4,
         gso::TCPV6 => Segmentation::TcpV6,
         gso::UDP_L4 => Segmentation::Udp,
