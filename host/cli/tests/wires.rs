@@ -258,7 +258,7 @@ fn selftest_passes_on_a_loopback_and_says_what_it_did_not_run() {
             .collect()
     };
     let all = outcomes("loopback");
-    assert_eq!(all.len(), 11);
+    assert_eq!(all.len(), 12);
     for (check, outcome) in &all {
         assert_eq!(outcome, "passed", "{check}");
     }

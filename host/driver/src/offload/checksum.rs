@@ -2,7 +2,7 @@
 
 /// One's complement sum of `bytes` as 16-bit words, not yet folded. A last single byte is padded
 /// with zero. Sums of pieces of even length may be added.
-pub(super) fn sum(bytes: &[u8]) -> u64 {
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
     // Words of 32 bits: 2^16 is 1 modulo 2^16 - 1, so the halves add up when folded.
     let mut words = bytes.chunks_exact(4);
     let mut sum = 0_u64;
@@ -16,7 +16,7 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
 }
 
 /// Folds a sum into 16 bits.
-pub(super) fn fold(mut sum: u64) -> u16 {
+pub(crate) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }

@@ -1,7 +1,7 @@
 //! Checksums and segmentation: what a transmitted frame may ask of the card, and received frames
 //! that the card did not verify.
 
-mod checksum;
+pub(crate) mod checksum;
 mod error;
 mod headers;
 mod receive;

@@ -1,6 +1,7 @@
 //! Checks of a card that is not in use: identity, reset, power, negotiation, window, interrupts,
-//! traffic.
+//! traffic, offloads.
 
+mod offload;
 mod power;
 mod traffic;
 mod unmapped;
@@ -37,7 +38,7 @@ pub struct Check {
 
 type Body = fn(&Arc<dyn PciFunction>, &DeviceConfig) -> Result<Outcome, Error>;
 
-const CHECKS: [(&str, Body); 10] = [
+const CHECKS: [(&str, Body); 11] = [
     ("identity", identity),
     ("reset", reset),
     ("power", power::power),
@@ -47,6 +48,7 @@ const CHECKS: [(&str, Body); 10] = [
     ("transmit", traffic::transmit),
     ("interrupt", traffic::interrupt),
     ("receive", traffic::receive),
+    ("offload", offload::offload),
     ("reopen", reopen),
 ];
 

@@ -10,17 +10,17 @@ use crate::pci::PciFunction;
 use crate::queue::{CompletionPolicy, PushResult, QueuePair, TxQueue};
 
 /// How long a frame may take, in host time (a simulator is slow).
-const TRAFFIC: Duration = Duration::from_secs(20);
+pub(super) const TRAFFIC: Duration = Duration::from_secs(20);
 /// How long one wait for an interrupt lasts.
-const WAIT: Duration = Duration::from_millis(10);
+pub(super) const WAIT: Duration = Duration::from_millis(10);
 /// How long the first frame may take to come back before there is no loopback.
-const LOOP: Duration = Duration::from_secs(2);
+pub(super) const LOOP: Duration = Duration::from_secs(2);
 /// Frames sent by a check.
 const FRAMES: u64 = 8;
 /// EtherType for local experiments (IEEE 802): no host does anything with it.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
-fn open(
+pub(super) fn open(
     function: &Arc<dyn PciFunction>,
     config: &DeviceConfig,
 ) -> Result<(Device, Vec<QueuePair>), Error> {
@@ -47,7 +47,7 @@ fn frame(device: &Device, number: u64, len: usize) -> Vec<u8> {
 }
 
 /// Waits until everything is sent. Returns the interrupts that told of it.
-fn complete(device: &Device, tx: &mut TxQueue) -> Result<u64, Error> {
+pub(super) fn complete(device: &Device, tx: &mut TxQueue) -> Result<u64, Error> {
     let start = Instant::now();
     let mut interrupts = 0;
     tx.flush()?;
