@@ -196,6 +196,27 @@ fn largest_buffer_is_cut_and_larger_ones_are_dropped() {
 }
 
 #[test]
+fn segments_of_one_byte_are_as_many_as_there_are_bytes() {
+    for_seeds(1, |seed, rng| {
+        for width in [64, 512] {
+            let mut bench = Bench::new(width, seed, Offloads::ALL)?;
+            let headers = tcp4(0, 1, rng).len();
+            bench.post(
+                1,
+                "bytes",
+                &tcp4(headers + 1500, 1, rng),
+                3,
+                Fault::None,
+                rng,
+            );
+            bench.drain(rng)?;
+            ensure!(bench.sent == 1500, "{} segments", bench.sent);
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn chain_that_breaks_off_in_a_frame_that_is_being_cut_stops_its_queue_alone() {
     for_seeds(seeds(2), |seed, rng| {
         for width in [64, 512] {
