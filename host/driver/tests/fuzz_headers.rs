@@ -72,7 +72,8 @@ fn run(number: u64) {
         .ok()
         .and_then(|s| s.parse().ok())
         .unwrap_or(1_u64);
-    let nightly = std::env::var_os("FERRONIC_NIGHTLY").is_some();
+    let nightly =
+        std::env::var_os("FERRONIC_NIGHTLY").is_some_and(|value| !value.is_empty() && value != "0");
     let inputs = if nightly { 20 * INPUTS } else { INPUTS };
     println!("FERRONIC_SEED={seed}");
     let mut rng = Rng::new(seed.wrapping_mul(4).wrapping_add(number));

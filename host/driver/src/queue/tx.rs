@@ -209,12 +209,12 @@ impl TxQueue {
         parts: &[TxPart<'_>],
         offload: TxOffload,
     ) -> Result<PushResult, Error> {
-        let len = frame_len(parts, offload.lengths())?;
+        let len = frame_len(parts.iter().copied(), offload.lengths())?;
         let header = match offload {
             TxOffload::None => NetHeader::default(),
             _ => self.request(parts, offload, len)?,
         };
-        self.place(header, parts, len, true)
+        self.place(header, parts.iter().copied(), len, true)
     }
 
     /// Queues a frame with a header of the caller's, as it is; `scatter` gives header and each piece
@@ -236,9 +236,9 @@ impl TxQueue {
         } else {
             MAX_FRAME
         };
-        let parts: Vec<_> = pieces.iter().map(|piece| TxPart::Bytes(piece)).collect();
-        let len = frame_len(&parts, MIN_FRAME..=max)?;
-        self.place(header, &parts, len, !scatter)
+        let parts = pieces.iter().map(|piece| TxPart::Bytes(piece));
+        let len = frame_len(parts.clone(), MIN_FRAME..=max)?;
+        self.place(header, parts, len, !scatter)
     }
 
     /// The virtio header of a request, if it can be.
@@ -257,15 +257,15 @@ impl TxQueue {
     }
 
     /// Lays a frame out in memory and adds it to the ring.
-    fn place(
+    fn place<'a>(
         &mut self,
         header: NetHeader,
-        parts: &[TxPart<'_>],
+        parts: impl Iterator<Item = TxPart<'a>> + Clone,
         len: usize,
         join: bool,
     ) -> Result<PushResult, Error> {
         let mut copied = HEADER_LEN;
-        for part in parts {
+        for part in parts.clone() {
             match part {
                 TxPart::Bytes(bytes) => copied += bytes.len(),
                 TxPart::Shared(slice) if slice.belongs_to(&self.core) => {}
@@ -278,7 +278,9 @@ impl TxQueue {
                 return self.full();
             }
         }
-        let added = self.lay(header, parts, join).and_then(|()| self.add());
+        let added = self
+            .lay(header, parts.clone(), join)
+            .and_then(|()| self.add());
         let first = self.layout.first();
         let head = match added {
             Ok(Some(head)) => head,
@@ -290,7 +292,6 @@ impl TxQueue {
         };
         self.buffers[usize::from(head)] = first;
         let shared: Vec<_> = parts
-            .iter()
             .filter_map(|part| match part {
                 TxPart::Shared(slice) => Some(slice.buffer().clone()),
                 TxPart::Bytes(_) => None,
@@ -310,11 +311,16 @@ impl TxQueue {
         Ok(PushResult::Queued)
     }
 
-    fn lay(&mut self, header: NetHeader, parts: &[TxPart<'_>], join: bool) -> Result<(), Error> {
+    fn lay<'a>(
+        &mut self,
+        header: NetHeader,
+        parts: impl Iterator<Item = TxPart<'a>>,
+        join: bool,
+    ) -> Result<(), Error> {
         let header = TxPart::Bytes(header.as_bytes());
         self.layout.put(&self.pool, &header, join)?;
-        for part in parts.iter().filter(|part| !part.is_empty()) {
-            self.layout.put(&self.pool, part, join)?;
+        for part in parts.filter(|part| !part.is_empty()) {
+            self.layout.put(&self.pool, &part, join)?;
         }
         Ok(())
     }
@@ -442,10 +448,11 @@ impl Drop for TxQueue {
     }
 }
 
-fn frame_len(parts: &[TxPart<'_>], limits: RangeInclusive<usize>) -> Result<usize, Error> {
-    let len = parts
-        .iter()
-        .fold(0, |len: usize, part| len.saturating_add(part.len()));
+fn frame_len<'a>(
+    parts: impl Iterator<Item = TxPart<'a>>,
+    limits: RangeInclusive<usize>,
+) -> Result<usize, Error> {
+    let len = parts.fold(0, |len: usize, part| len.saturating_add(part.len()));
     if limits.contains(&len) {
         return Ok(len);
     }
