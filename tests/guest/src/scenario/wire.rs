@@ -132,7 +132,11 @@ fn take(flows: &mut Vec<Flow>, name: &str, frame: &[u8]) -> Verdict {
     match &sliced.transport {
         Some(TransportSlice::Tcp(tcp)) => {
             let key = (v6, true, tcp.source_port(), tcp.destination_port());
-            flow(flows, key, tcp.syn(), name)?.segment(tcp, len, id, name)
+            // A SYN that comes again begins nothing.
+            let after = tcp.sequence_number().wrapping_add(1);
+            let begun = |flow: &Flow| flow.key() == key && flow.next == after;
+            let new = tcp.syn() && !flows.iter().any(begun);
+            flow(flows, key, new, name)?.segment(tcp, len, id, name)
         }
         Some(TransportSlice::Udp(udp)) => {
             ensure!(
@@ -304,10 +308,12 @@ mod tests {
             hole.remove(1);
             assert!(read(&hole).is_err());
             let mut again = good.clone();
+            again.insert(1, good[0].clone());
             again.push(good[2].clone());
             let flows = read(&again).expect("flows");
+            assert_eq!(flows.len(), 1);
             assert_eq!((flows[0].bytes(), flows[0].again), (250, 100));
-            assert_eq!(flows[0].leaps, usize::from(!flows[0].v6));
+            assert_eq!(flows[0].leaps, 2 * usize::from(!flows[0].v6));
             let mut longer = good;
             longer[2].push(0);
             assert!(read(&longer).is_err());
