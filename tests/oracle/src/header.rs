@@ -2,6 +2,8 @@
 
 /// Flag of [`Header`]: the checksum at `csum_start` is to be completed.
 pub const NEEDS_CSUM: u8 = 1;
+/// Flag of [`Header`] on receive: the checksum was verified.
+pub const DATA_VALID: u8 = 2;
 
 /// Values of `gso_type`.
 pub mod gso {

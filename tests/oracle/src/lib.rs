@@ -4,6 +4,8 @@
 //! * [`transmit()`]: what leaves for a transmitted buffer, or why nothing does.
 //! * [`request`]: random buffers, sound and malformed.
 //! * [`frames`]: random received frames, and what may be claimed of them.
+//! * [`resegment()`]: the frames of the wire that a received unit stands for.
+//! * [`segment`]: TCP segments, field by field.
 //! * [`opinion`]: what `etherparse`, which shares nothing with the above, finds of checksums.
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
@@ -13,16 +15,20 @@ mod header;
 mod opinion;
 mod packet;
 pub mod request;
+mod resegment;
 mod rng;
+pub mod segment;
 mod shape;
 mod sum;
 mod transmit;
 
-pub use header::{Header, NEEDS_CSUM, Offloads, gso};
+pub use header::{DATA_VALID, Header, NEEDS_CSUM, Offloads, gso};
 pub use opinion::{Opinion, opinion};
 pub use packet::{Packet, Protocol, WINDOW, parse};
 pub use request::{Limits, Request};
+pub use resegment::{Unsound, resegment, resegment_buffer};
 pub use rng::Rng;
+pub use segment::Segment;
 pub use shape::Shape;
 pub use sum::{fold, sum};
 pub use transmit::{Cause, MAX_FRAME, Outcome, transmit, transmit_buffer};

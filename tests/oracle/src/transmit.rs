@@ -127,7 +127,7 @@ pub(crate) fn complete(header: &Header, frame: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Cuts a frame into segments of `size` bytes of payload. One of no payload is one segment.
-fn segment(packet: &Packet, frame: &[u8], size: usize) -> Vec<Vec<u8>> {
+pub(crate) fn segment(packet: &Packet, frame: &[u8], size: usize) -> Vec<Vec<u8>> {
     let (headers, payload) = frame.split_at(packet.payload);
     let mut pieces: Vec<&[u8]> = payload.chunks(size).collect();
     if pieces.is_empty() {
