@@ -231,9 +231,9 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_unit_is_told() {
-        type Change = fn(&mut Header, &mut Vec<u8>);
+        type Fault = (fn(&mut Header, &mut Vec<u8>), fn(&Unsound) -> bool);
         let (_, header, frame) = unit(&Segment::v4(5, 100), 3);
-        let faults: [(Change, fn(&Unsound) -> bool); 17] = [
+        let faults: [Fault; 17] = [
             (|h, _| h.flags = 0, |e| *e == Unsound::Flags(0)),
             (|h, _| h.flags = DATA_VALID, |e| *e == Unsound::Flags(2)),
             (|h, _| h.flags |= 4, |e| *e == Unsound::Flags(5)),
