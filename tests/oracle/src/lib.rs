@@ -4,7 +4,9 @@
 //! * [`transmit()`]: what leaves for a transmitted buffer, or why nothing does.
 //! * [`request`]: random buffers, sound and malformed.
 //! * [`frames`]: random received frames, and what may be claimed of them.
+//! * [`lro`]: the reference model of merging received segments.
 //! * [`resegment()`]: the frames of the wire that a received unit stands for.
+//! * [`vectors`]: the smallest stream for each rule of merging.
 //! * [`segment`]: TCP segments, field by field.
 //! * [`opinion`]: what `etherparse`, which shares nothing with the above, finds of checksums.
 
@@ -12,6 +14,7 @@
 
 pub mod frames;
 mod header;
+pub mod lro;
 mod opinion;
 mod packet;
 pub mod request;
@@ -21,6 +24,7 @@ pub mod segment;
 mod shape;
 mod sum;
 mod transmit;
+pub mod vectors;
 
 pub use header::{DATA_VALID, Header, NEEDS_CSUM, Offloads, gso};
 pub use opinion::{Opinion, opinion};
