@@ -6,6 +6,7 @@
 //! * [`frames`]: random received frames, and what may be claimed of them.
 //! * [`lro`]: the reference model of merging received segments.
 //! * [`resegment()`]: the frames of the wire that a received unit stands for.
+//! * [`stream`]: random streams of segments, with everything that happens to them.
 //! * [`vectors`]: the smallest stream for each rule of merging.
 //! * [`segment`]: TCP segments, field by field.
 //! * [`opinion`]: what `etherparse`, which shares nothing with the above, finds of checksums.
@@ -22,6 +23,7 @@ mod resegment;
 mod rng;
 pub mod segment;
 mod shape;
+pub mod stream;
 mod sum;
 mod transmit;
 pub mod vectors;

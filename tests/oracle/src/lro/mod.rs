@@ -240,35 +240,34 @@ impl Lro {
         self.serve(now);
     }
 
+    /// When something happens next though nothing arrives: a context closes, a frame is dropped.
+    pub fn deadline(&self) -> Option<u64> {
+        let timer = self.first_timer().map(|(time, ..)| time);
+        let limit = self.waiting.front().and_then(|frame| frame.until);
+        timer.into_iter().chain(limit).min()
+    }
+
+    /// The context whose timer ends first: when, which, and which timer.
+    fn first_timer(&self) -> Option<(u64, usize, Cause)> {
+        let ends = self.contexts.iter().enumerate().map(|(i, context)| {
+            let gap = context.last.saturating_add(self.config.gap);
+            let hold = context.opened.saturating_add(self.config.hold);
+            let cause = if gap < hold { Cause::Gap } else { Cause::Hold };
+            (gap.min(hold), i, cause)
+        });
+        ends.min_by_key(|(time, i, _)| (*time, *i))
+    }
+
     /// Time passes: timers that have ended by `now` close their contexts.
     pub fn advance(&mut self, now: u64) {
-        loop {
-            let ends = |context: &Context| {
-                let gap = context.last.saturating_add(self.config.gap);
-                let hold = context.opened.saturating_add(self.config.hold);
-                if gap < hold {
-                    (gap, Cause::Gap)
-                } else {
-                    (hold, Cause::Hold)
-                }
-            };
-            let timers = self.contexts.iter().enumerate();
-            let first = timers
-                .map(|(i, context)| (ends(context), i))
-                .min_by_key(|((t, _), i)| (*t, *i));
-            let gives_up = self.waiting.front().and_then(|frame| frame.until);
-            match (first, gives_up) {
-                (Some(((time, cause), i)), limit)
-                    if time <= now && limit.is_none_or(|limit| time <= limit) =>
-                {
-                    self.close(time, i, cause);
-                }
-                (_, Some(limit)) if limit <= now => {
+        while let Some(time) = self.deadline().filter(|time| *time <= now) {
+            match self.first_timer() {
+                Some((end, i, cause)) if end == time => self.close(time, i, cause),
+                _ => {
                     self.waiting.pop_front();
                     self.counters.dropped += 1;
-                    self.serve(limit);
+                    self.serve(time);
                 }
-                _ => return,
             }
         }
     }
