@@ -1,7 +1,7 @@
 //! Why contexts close.
 
-/// Why a context closed: a row of the rule table, or a limit of the card. Where several hold, the
-/// first in the order of this list that can be told is the one.
+/// Why a context closed: a row of the rule table, or a limit of the card. Where several hold, it is
+/// the first of this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     // What is told by the arriving frame alone, about more than its own flow.

@@ -20,6 +20,17 @@
 //!   alone, since it would end its unit at once.
 //! * **Buffers** are taken when bytes arrive: as many as the virtio header and the bytes fill. A
 //!   frame that goes on alone may take more than [`Config::max_buffers`].
+//! * **Bytes** of a unit are counted from its IP header on, that of IPv6 too.
+//! * **The key** of a flow is its VLAN tags (types and all 16 bits of TCI), IP version, addresses and
+//!   ports. A frame with three tags, or that says another version than its Ethernet type, is not IP.
+//! * **An IPv4 header** with a wrong sum, shorter than 20 bytes or cut off closes its queue whatever
+//!   protocol it names; so does an IPv6 header that is cut off. Row 12 comes before row 1.
+//! * **Extension headers** of IPv6 are all that IANA lists but ESP, whatever is behind them; ESP and
+//!   IPv4's AH are not TCP. IPv4 options and fragments matter for TCP alone.
+//! * **Flags of the IPv4 header** are compared whole: the reserved one has to be equal, too.
+//! * **Unverified** is what the card does not verify: wrong sums, and those of frames with bytes
+//!   behind the packet that are longer than the header window.
+//! * **Of several causes** the one counted is the first by the order of [`Cause`].
 //!
 //! Which rules there are is in [`classify`] (by the frame alone), [`context`] (by what is held) and
 //! here (the table, timers, buffers); rows are those of the rule table that the test plan follows.
