@@ -6,6 +6,7 @@
 pub mod backend;
 pub mod device;
 pub mod error;
+pub mod gro;
 pub mod offload;
 pub mod pci;
 pub mod phy;

@@ -25,7 +25,7 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
 
 /// Sum of the pseudo header of TCP and UDP (RFC 9293, RFC 768, RFC 8200 section 8.1); `addresses`
 /// are both addresses as they stand in the IP header.
-pub(super) fn pseudo(addresses: &[u8], protocol: u8, len: usize) -> u64 {
+pub(crate) fn pseudo(addresses: &[u8], protocol: u8, len: usize) -> u64 {
     sum(addresses) + u64::from(protocol) + len as u64
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::gro::Buffers;
 use crate::pci::{DmaRegion, PciError};
 use crate::virtio::split::Segment;
 
@@ -60,6 +61,7 @@ impl Pool {
     }
 
     /// Copies out of a buffer.
+    #[inline]
     pub(super) fn read(&self, buffer: u16, from: usize, out: &mut [u8]) -> Result<(), PciError> {
         self.region.memory().read(self.start(buffer) + from, out)
     }
@@ -67,5 +69,16 @@ impl Pool {
     /// Copies into a buffer.
     pub(super) fn write(&self, buffer: u16, from: usize, data: &[u8]) -> Result<(), PciError> {
         self.region.memory().write(self.start(buffer) + from, data)
+    }
+}
+
+impl Buffers for Pool {
+    #[inline]
+    fn read(&self, buffer: u16, from: usize, out: &mut [u8]) -> Result<(), PciError> {
+        self.read(buffer, from, out)
+    }
+
+    fn write(&self, buffer: u16, from: usize, data: &[u8]) -> Result<(), PciError> {
+        self.write(buffer, from, data)
     }
 }

@@ -1,15 +1,17 @@
 //! Receive: posted buffers, frames reassembled from the buffers they were merged into.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ferronic_spec::NetHeader;
-use ferronic_spec::net::{HEADER_LEN, HeaderFlags, MIN_FRAME};
+use ferronic_spec::net::{HEADER_LEN, HeaderFlags, MIN_FRAME, gso};
 use zerocopy::IntoBytes;
 
 use super::MAX_BURST;
 use super::pool::Pool;
 use crate::device::Core;
 use crate::error::{Error, QueueFault};
+use crate::gro::{Arrival, Gro, GroOptions, GroStats, Part, Verified};
 use crate::offload::{self, Admitted, Refused};
 use crate::virtio::Doorbell;
 use crate::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
@@ -58,13 +60,6 @@ pub struct RxStats {
 
 const _: () = assert!(size_of::<RxStats>() == 64 && align_of::<RxStats>() == 64);
 
-/// A used buffer: which one, and the bytes in it.
-#[derive(Clone, Copy)]
-struct Part {
-    buffer: u16,
-    len: u32,
-}
-
 /// A receive queue, owned by one thread.
 pub struct RxQueue {
     queue: SplitQueue,
@@ -79,6 +74,10 @@ pub struct RxQueue {
     /// Segments of the buffer being posted.
     segments: Vec<Segment>,
     pair: u16,
+    /// Merges what was received, if it is switched on.
+    gro: Option<Box<Gro>>,
+    /// Where the times that it is told begin.
+    begin: Instant,
     // Last: keeps the device's memory until the device has been reset.
     core: Arc<Core>,
 }
@@ -118,6 +117,8 @@ impl RxQueue {
             parts: Vec::with_capacity(usize::from(count)),
             segments: Vec::with_capacity(usize::from(options.chain)),
             pair,
+            gro: None,
+            begin: Instant::now(),
             core,
         })
     }
@@ -129,6 +130,9 @@ impl RxQueue {
     /// Posts every buffer; the doorbell is rung by [`RxQueue::start`].
     pub(crate) fn fill(&mut self) -> Result<(), Error> {
         self.queue.reset();
+        if let Some(gro) = &mut self.gro {
+            gro.clear();
+        }
         for buffer in 0..self.pool.count() {
             self.post(buffer)?;
         }
@@ -166,7 +170,40 @@ impl RxQueue {
         self.core.function().poll();
     }
 
-    /// Receives at most `max` (at most 64) frames that are there now, and hands each to `take`.
+    /// Merges received TCP segments from now on ([`crate::gro`]), or no longer. Nothing may be held:
+    /// with a hold time, [`RxQueue::flush`] comes first.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if something is held.
+    pub fn set_gro(&mut self, options: Option<GroOptions>) -> Result<(), Error> {
+        let held = self.gro.as_ref().map_or(0, |gro| gro.held());
+        if held > 0 {
+            return Err(Error::Setting {
+                what: "the number of buffers with segments that are held",
+                value: held.into(),
+                must: "the setting changes only when there are none: RxQueue::flush".into(),
+            });
+        }
+        self.gro = options.map(|options| Box::new(Gro::new(options, self.pool.count())));
+        Ok(())
+    }
+
+    /// Counters of merging; 0 if it is switched off.
+    pub fn gro_stats(&self) -> GroStats {
+        self.gro
+            .as_ref()
+            .map_or_else(GroStats::default, |gro| gro.stats())
+    }
+
+    /// How long until segments have been held long enough, for [`RxQueue::receive`] to deliver them;
+    /// `None` if none are held.
+    pub fn due(&self) -> Option<Duration> {
+        let due = self.gro.as_ref()?.deadline()?;
+        Some(Duration::from_nanos(due).saturating_sub(self.begin.elapsed()))
+    }
+
+    /// Receives at most `max` (at most 64) frames that are there now, and hands each to `take`, or,
+    /// with [`RxQueue::set_gro`], what they were merged into.
     ///
     /// The buffers are posted again afterwards, with one doorbell if the device asks for one.
     /// Returns how many frames there were.
@@ -175,22 +212,18 @@ impl RxQueue {
         max: usize,
         mut take: impl FnMut(&RxFrame<'_>),
     ) -> Result<usize, Error> {
+        if let Some(mut gro) = self.gro.take() {
+            let result = self.receive_units(&mut gro, max, &mut take);
+            self.gro = Some(gro);
+            return result;
+        }
         let mut count = 0;
         while count < max.min(MAX_BURST) {
             let Some((header, len)) = self.next_frame()? else {
                 break;
             };
-            self.stats.frames += 1;
-            self.stats.bytes += len as u64;
-            self.stats.buffers += self.parts.len() as u64;
-            take(&RxFrame {
-                queue: self,
-                header,
-                len,
-            });
-            for i in 0..self.parts.len() {
-                self.post(self.parts[i].buffer)?;
-            }
+            self.count(len);
+            self.hand_out(header, len, Verified::Device, &mut take)?;
             count += 1;
         }
         if count > 0 {
@@ -198,6 +231,99 @@ impl RxQueue {
             self.publish()?;
         }
         Ok(count)
+    }
+
+    /// Hands out what is held, and what was received before it.
+    pub fn flush(&mut self, mut take: impl FnMut(&RxFrame<'_>)) -> Result<(), Error> {
+        let Some(mut gro) = self.gro.take() else {
+            return Ok(());
+        };
+        let flushed = gro.flush(&self.pool).map_err(Error::from);
+        let delivered = self.deliver(&mut gro, &mut take);
+        self.gro = Some(gro);
+        flushed.and(delivered)?;
+        self.publish()
+    }
+
+    fn receive_units(
+        &mut self,
+        gro: &mut Gro,
+        max: usize,
+        take: &mut impl FnMut(&RxFrame<'_>),
+    ) -> Result<usize, Error> {
+        let now = if gro.is_timeless() {
+            0
+        } else {
+            u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        };
+        let mut count = 0;
+        while count < max.min(MAX_BURST) {
+            let Some((header, len)) = self.next_frame()? else {
+                break;
+            };
+            let frame = Arrival {
+                header,
+                verified: self.options.guest_csum && says_verified(&header),
+                len,
+                parts: &self.parts,
+            };
+            gro.offer(&self.pool, &frame, now)?;
+            self.count(len);
+            self.deliver(gro, take)?;
+            count += 1;
+        }
+        gro.end_of_burst(&self.pool, now)?;
+        let delivered = self.deliver(gro, take)?;
+        if count > 0 {
+            self.stats.bursts += 1;
+        }
+        if count > 0 || delivered {
+            self.publish()?;
+        }
+        Ok(count)
+    }
+
+    /// Counts the frame that `self.parts` lists.
+    fn count(&mut self, len: usize) {
+        self.stats.frames += 1;
+        self.stats.bytes += len as u64;
+        self.stats.buffers += self.parts.len() as u64;
+    }
+
+    /// Hands out what came of merging; true if there was something.
+    fn deliver(
+        &mut self,
+        gro: &mut Gro,
+        take: &mut impl FnMut(&RxFrame<'_>),
+    ) -> Result<bool, Error> {
+        let mut some = false;
+        while let Some(unit) = gro.next() {
+            self.parts.clear();
+            self.parts.extend(gro.parts(&unit));
+            self.hand_out(unit.header, unit.len as usize, unit.verified, take)?;
+            some = true;
+        }
+        Ok(some)
+    }
+
+    /// Hands out the frame that `self.parts` lists, and posts its buffers.
+    fn hand_out(
+        &mut self,
+        header: NetHeader,
+        len: usize,
+        verified: Verified,
+        take: &mut impl FnMut(&RxFrame<'_>),
+    ) -> Result<(), Error> {
+        take(&RxFrame {
+            queue: self,
+            header,
+            len,
+            verified,
+        });
+        for i in 0..self.parts.len() {
+            self.post(self.parts[i].buffer)?;
+        }
+        Ok(())
     }
 
     /// Receives what is there now into vectors, for callers that want simplicity.
@@ -225,6 +351,7 @@ impl RxQueue {
         let used = self.queue.pop()?;
         Ok(used.map(|used| Part {
             buffer: self.buffers[usize::from(used.head)],
+            skip: 0,
             len: used.len,
         }))
     }
@@ -235,7 +362,10 @@ impl RxQueue {
             return Ok(None);
         };
         self.parts.clear();
-        self.parts.push(first);
+        self.parts.push(Part {
+            skip: HEADER_LEN as u16,
+            ..first
+        });
         if (first.len as usize) < HEADER_LEN {
             return Err(self
                 .queue
@@ -309,6 +439,12 @@ impl RxQueue {
     }
 }
 
+/// What the flags of a header say, where they may say something.
+fn says_verified(header: &NetHeader) -> bool {
+    let flags = HeaderFlags::from_bits_retain(header.flags);
+    flags.contains(HeaderFlags::DATA_VALID) && !flags.contains(HeaderFlags::NEEDS_CSUM)
+}
+
 fn check(options: &RxOptions) -> Result<(), Error> {
     let bad = |what, value: usize, must: &str| {
         Err(Error::Setting {
@@ -346,10 +482,11 @@ pub struct RxFrame<'a> {
     queue: &'a RxQueue,
     header: NetHeader,
     len: usize,
+    verified: Verified,
 }
 
 impl RxFrame<'_> {
-    /// The virtio header, as the device wrote it.
+    /// The virtio header: as the device wrote it, or of the unit that frames were merged into.
     pub fn header(&self) -> NetHeader {
         self.header
     }
@@ -358,10 +495,26 @@ impl RxFrame<'_> {
     /// and may say so (virtio 1.2, "Processing of Incoming Packets"). If false, nothing is known:
     /// verify before use.
     pub fn is_verified(&self) -> bool {
+        match self.verified {
+            Verified::Device => self.queue.options.guest_csum && says_verified(&self.header),
+            Verified::Here => true,
+            Verified::Unit => false,
+        }
+    }
+
+    /// It is a unit of several TCP segments, merged by the card or here, whose checksums were
+    /// verified before. Its own is partial (NEEDS_CSUM): a stack that verifies nothing may take it
+    /// as it is.
+    pub fn is_unit(&self) -> bool {
         let flags = HeaderFlags::from_bits_retain(self.header.flags);
-        self.queue.options.guest_csum
-            && flags.contains(HeaderFlags::DATA_VALID)
-            && !flags.contains(HeaderFlags::NEEDS_CSUM)
+        self.flags_count()
+            && self.header.gso_type != gso::NONE
+            && flags.contains(HeaderFlags::NEEDS_CSUM)
+    }
+
+    /// The flags of the header mean something.
+    fn flags_count(&self) -> bool {
+        self.verified == Verified::Unit || self.queue.options.guest_csum
     }
 
     /// Decides whether `bytes`, a copy of this frame, may be passed to a stack that verifies nothing
@@ -370,7 +523,10 @@ impl RxFrame<'_> {
     /// # Errors
     /// When the frame must be dropped.
     pub fn admit(&self, bytes: &mut [u8]) -> Result<Admitted, Refused> {
-        offload::admit(&self.header, self.queue.options.guest_csum, bytes)
+        if self.verified == Verified::Here {
+            return Ok(Admitted::Verified);
+        }
+        offload::admit(&self.header, self.flags_count(), bytes)
     }
 
     /// Bytes of the frame, without the virtio header.
@@ -388,7 +544,7 @@ impl RxFrame<'_> {
         self.queue.parts.len() as u16
     }
 
-    /// Bytes that the device wrote into each buffer, the virtio header included.
+    /// Bytes that the device wrote into each buffer, headers included.
     pub fn buffer_lens(&self) -> impl Iterator<Item = u32> + '_ {
         self.queue.parts.iter().map(|part| part.len)
     }
@@ -402,9 +558,10 @@ impl RxFrame<'_> {
     pub fn copy_to(&self, out: &mut Vec<u8>) {
         let mut at = out.len();
         out.resize(at + self.len, 0);
-        let mut skip = HEADER_LEN;
         for part in &self.queue.parts {
-            let len = part.len as usize - skip;
+            let skip = usize::from(part.skip);
+            // Never more than the card wrote: the headers of a segment lie in its first buffer.
+            let len = (part.len as usize).saturating_sub(skip);
             // In range: `SplitQueue` checked the lengths against the buffers.
             let copied = self
                 .queue
@@ -412,7 +569,6 @@ impl RxFrame<'_> {
                 .read(part.buffer, skip, &mut out[at..at + len]);
             debug_assert!(copied.is_ok());
             at += len;
-            skip = 0;
         }
     }
 }

@@ -1,0 +1,326 @@
+//! What a received frame means to the flows that are held.
+//!
+//! Everything is decided on a copy of the frame's first bytes: the card may change the buffer at any
+//! time. No length is believed before it was compared with what is there.
+
+use super::mask::{WINDOW, Window, row};
+use crate::offload::checksum::{fold, sum};
+
+/// TCP flags.
+pub(super) const PSH: u8 = 0x08;
+const ACK: u8 = 0x10;
+const ECE: u8 = 0x40;
+
+const TCP: u8 = 6;
+const ETHERNET: usize = 14;
+const IPV4_LEN: usize = 20;
+const IPV6_LEN: usize = 40;
+const TCP_LEN: usize = 20;
+/// "Don't fragment" and the reserved bit are no fragment.
+const FRAGMENT: u16 = 0x3fff;
+/// Extension headers, which may hide TCP: hop-by-hop, routing, fragment, authentication, destination,
+/// mobility, HIP, shim6.
+const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
+/// A sum never comes out as this, though it verifies: one of its summands is not 0.
+const NOT_CANONICAL: u16 = 0xffff;
+
+/// What a frame means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It is not of TCP: nothing held is concerned.
+    Other,
+    /// Its addresses cannot be believed, or read: everything held goes first.
+    Broken,
+    /// It may be of any flow between its two addresses.
+    Pair {
+        /// Where the IP header is.
+        ip: usize,
+        /// Its version.
+        v6: bool,
+    },
+    /// Of this flow, and never merged.
+    Alone {
+        /// Flow.
+        tag: u32,
+    },
+    /// A segment that may be merged, if its checksum is right.
+    Segment(Segment),
+}
+
+/// A segment, as its headers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Flow.
+    pub tag: u32,
+    /// Sequence number.
+    pub seq: u32,
+    /// Identification of the IPv4 packet.
+    pub id: u16,
+    /// Bytes of payload, at least 1.
+    pub payload: u16,
+    /// Row of the masks.
+    pub row: u8,
+    /// Where the IP header is.
+    pub ip: u8,
+    /// Where the TCP header is.
+    pub tcp: u8,
+    /// Where the payload is.
+    pub headers: u8,
+    /// IP version 6.
+    pub v6: bool,
+    /// PSH is set.
+    pub push: bool,
+}
+
+/// What distinguishes a segment of a flow from the next, where they are in most frames: without VLAN
+/// tags, IP options and extension headers. All else a masked comparison finds.
+pub(super) struct Quick {
+    /// Flow.
+    pub tag: u32,
+    /// Where the packet ends by its own length.
+    pub end: usize,
+    /// Sequence number.
+    pub seq: u32,
+    /// Identification of an IPv4 packet.
+    pub id: u16,
+    /// Length, identification and checksum of the IPv4 header; 0 for IPv6.
+    pub sum: u32,
+    /// PSH is set.
+    pub push: bool,
+    /// No checksum is one that no sender writes.
+    pub canonical: bool,
+}
+
+/// Looks at a window as if it had the headers of most segments. Only if the masked comparison with
+/// such headers succeeds, its answer means something.
+#[inline(always)]
+pub(super) fn quick(window: &Window) -> Option<Quick> {
+    match window.half(12) {
+        0x0800 => {
+            let (length, id, check) = (window.half(16), window.half(18), window.half(24));
+            Some(Quick {
+                tag: tag(v4_addresses(window, ETHERNET), ports(window, 34), 0),
+                end: ETHERNET + usize::from(length),
+                seq: u32::from_be_bytes(window.array(38)),
+                id,
+                sum: header_sum(length, id, check),
+                push: window.0[47] & PSH != 0,
+                canonical: (check != NOT_CANONICAL) & (window.half(50) != NOT_CANONICAL),
+            })
+        }
+        0x86dd => Some(Quick {
+            tag: tag(v6_addresses(window, ETHERNET), ports(window, 54), 0),
+            end: ETHERNET + IPV6_LEN + usize::from(window.half(18)),
+            seq: u32::from_be_bytes(window.array(58)),
+            id: 0,
+            sum: 0,
+            push: window.0[67] & PSH != 0,
+            canonical: window.half(70) != NOT_CANONICAL,
+        }),
+        _ => None,
+    }
+}
+
+/// The part of an IPv4 header's sum in which segments of one unit differ.
+#[inline(always)]
+pub(super) fn header_sum(length: u16, id: u16, check: u16) -> u32 {
+    u32::from(length) + u32::from(id) + u32::from(check)
+}
+
+/// True if, of two headers that are equal but for those parts, both sums are right or both wrong.
+#[inline(always)]
+pub(super) fn same_sum(a: u32, b: u32) -> bool {
+    // Each is less than 3 * 65,536; sums are numbers modulo 65,535.
+    (a + 4 * 0xffff - b).is_multiple_of(0xffff)
+}
+
+#[inline(always)]
+fn ports(window: &Window, at: usize) -> u32 {
+    u32::from_ne_bytes(window.array(at))
+}
+
+#[inline(always)]
+fn v4_addresses(window: &Window, ip: usize) -> u64 {
+    u64::from_ne_bytes(window.array(ip + 12))
+}
+
+#[inline(always)]
+fn v6_addresses(window: &Window, ip: usize) -> u64 {
+    let [a, b, c, d] = [8, 16, 24, 32].map(|at| u64::from_ne_bytes(window.array(ip + at)));
+    // Rotated, so that no two halves of one address, or the two addresses, cancel out.
+    a ^ b.rotate_left(13) ^ c.rotate_left(29) ^ d.rotate_left(43)
+}
+
+/// Looks at a frame of `len` bytes, the first `there` of which (at most [`WINDOW`]) are in `window`.
+#[inline]
+pub(super) fn read(window: &Window, there: usize, len: usize) -> Meaning {
+    let (mut ip, mut tags) = (ETHERNET, 0);
+    let mut kind = window.half(ip - 2);
+    while matches!(kind, 0x8100 | 0x88a8) && tags < 2 {
+        ip += 4;
+        tags += 1;
+        kind = window.half(ip - 2);
+    }
+    if there < ip {
+        return Meaning::Other;
+    }
+    match kind {
+        0x0800 => v4(window, there, len, ip, tags),
+        0x86dd => v6(window, there, len, ip, tags),
+        _ => Meaning::Other,
+    }
+}
+
+#[inline]
+fn v4(window: &Window, there: usize, len: usize, ip: usize, tags: usize) -> Meaning {
+    if window.0[ip % WINDOW] != 0x45 || there < ip + IPV4_LEN {
+        return unusual_v4(window, there, ip);
+    }
+    let header: [u8; IPV4_LEN] = window.array(ip);
+    if !header_is_right(&header) {
+        return Meaning::Broken;
+    }
+    if header[9] != TCP {
+        return Meaning::Other;
+    }
+    if window.half(ip + 6) & FRAGMENT != 0 {
+        return Meaning::Pair { ip, v6: false };
+    }
+    let end = ip + usize::from(window.half(ip + 2));
+    let canonical = window.half(ip + 10) != NOT_CANONICAL;
+    let place = Place {
+        ip,
+        tags,
+        v6: false,
+        end,
+        canonical,
+    };
+    tcp(window, there, len, &place, v4_addresses(window, ip))
+}
+
+/// The sum of an IPv4 header without options is right.
+#[inline]
+fn header_is_right(header: &[u8; IPV4_LEN]) -> bool {
+    // In the order of bytes that the machine has: a one's complement sum does not care.
+    let mut total = 0_u64;
+    for word in header.chunks_exact(4) {
+        total += u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    }
+    // Five words of 32 bits.
+    let total = (total >> 32) + (total & 0xffff_ffff);
+    let total = (total >> 16) + (total & 0xffff);
+    let total = (total >> 16) + (total & 0xffff);
+    total == 0xffff
+}
+
+/// Options, or what is no IPv4 header at all.
+#[cold]
+fn unusual_v4(window: &Window, there: usize, ip: usize) -> Meaning {
+    let first = window.0[ip % WINDOW];
+    if there <= ip || first >> 4 != 4 {
+        return Meaning::Other;
+    }
+    let len = 4 * usize::from(first & 15);
+    if len < IPV4_LEN || there < ip + len {
+        return Meaning::Broken;
+    }
+    if fold(sum(&window.0[ip..ip + len])) != 0xffff {
+        return Meaning::Broken;
+    }
+    match window.0[ip + 9] {
+        TCP => Meaning::Pair { ip, v6: false },
+        _ => Meaning::Other,
+    }
+}
+
+#[inline]
+fn v6(window: &Window, there: usize, len: usize, ip: usize, tags: usize) -> Meaning {
+    if there <= ip || window.0[ip % WINDOW] >> 4 != 6 {
+        return Meaning::Other;
+    }
+    if there < ip + IPV6_LEN {
+        return Meaning::Broken;
+    }
+    match window.0[(ip + 6) % WINDOW] {
+        TCP => {}
+        next if EXTENSIONS.contains(&next) => return Meaning::Pair { ip, v6: true },
+        _ => return Meaning::Other,
+    }
+    let end = ip + IPV6_LEN + usize::from(window.half(ip + 4));
+    let place = Place {
+        ip,
+        tags,
+        v6: true,
+        end,
+        canonical: true,
+    };
+    tcp(window, there, len, &place, v6_addresses(window, ip))
+}
+
+/// What the IP header says of the TCP header behind it.
+struct Place {
+    ip: usize,
+    tags: usize,
+    v6: bool,
+    /// Where the packet ends by its own length.
+    end: usize,
+    canonical: bool,
+}
+
+#[inline]
+fn tcp(window: &Window, there: usize, len: usize, place: &Place, addresses: u64) -> Meaning {
+    let &Place { ip, tags, v6, .. } = place;
+    let at = ip + if v6 { IPV6_LEN } else { IPV4_LEN };
+    let pair = Meaning::Pair { ip, v6 };
+    if place.end > len || there < at + TCP_LEN {
+        return pair;
+    }
+    let words = usize::from(window.0[(at + 12) % WINDOW] >> 4);
+    let headers = at + 4 * words;
+    if words < 5 || headers > place.end {
+        return pair;
+    }
+    let ports = ports(window, at);
+    let vlan = match tags {
+        0 => 0,
+        1 => u64::from(u32::from_ne_bytes(window.array(12))) << 32 | 1,
+        _ => u64::from_ne_bytes(window.array(12)).rotate_left(7) ^ 2,
+    };
+    let tag = tag(addresses, ports, vlan);
+    let flags = window.0[(at + 13) % WINDOW];
+    let sound = place.canonical && window.half(at + 16) != NOT_CANONICAL;
+    // Padding, headers that go on in the next buffer, no payload, SYN, FIN, RST, URG, CWR, no ACK.
+    let alone = place.end != len
+        || headers > there
+        || headers == place.end
+        || flags & !(PSH | ECE) != ACK
+        || !sound;
+    if alone {
+        return Meaning::Alone { tag };
+    }
+    Meaning::Segment(Segment {
+        tag,
+        seq: u32::from_be_bytes(window.array(at + 4)),
+        id: if v6 { 0 } else { window.half(ip + 4) },
+        // An IP length has 16 bits.
+        payload: (place.end - headers) as u16,
+        row: row(tags, v6, words) as u8,
+        ip: ip as u8,
+        tcp: at as u8,
+        headers: headers as u8,
+        v6,
+        push: flags & PSH != 0,
+    })
+}
+
+/// A number for a flow: its addresses, ports and VLAN tags. Flows of one number are taken for one,
+/// which merges less but nothing wrong: whether two segments fit is decided by all bytes.
+#[inline(always)]
+fn tag(addresses: u64, ports: u32, vlan: u64) -> u32 {
+    let mixed = (addresses ^ u64::from(ports).rotate_left(24) ^ vlan)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(u64::from(ports) << 32);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    // 0 is no flow.
+    (mixed >> 32) as u32 | 1
+}
