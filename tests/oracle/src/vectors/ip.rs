@@ -295,6 +295,10 @@ fn lengths() -> Vec<Vector> {
         }),
         malformed("IP length 0", |f| f[16..18].copy_from_slice(&[0, 0])),
         malformed("cut inside the TCP header", |f| f.truncate(50)),
+        malformed("cut inside it, and the IP length says so", |f| {
+            f.truncate(39);
+            f[16..18].copy_from_slice(&[0, 25]);
+        }),
         malformed6("IPv6 length above the frame's", |f| f[19] += 1),
         malformed6("IPv6 length 0", |f| f[19] = 0),
         malformed6("IPv6 cut inside the TCP header", |f| f.truncate(60)),

@@ -7,6 +7,8 @@ mod card;
 mod ip;
 mod tcp;
 
+use crate::frames::verdict;
+use crate::header::DATA_VALID;
 use crate::lro::{Cause, Config, Lro, Unit};
 use crate::resegment::resegment;
 use crate::segment::Segment;
@@ -120,6 +122,15 @@ impl Vector {
                     "{name}: unit {number} is not of frames {want:?} but of {count} others \
                      ({:?})",
                     unit.cause
+                ));
+            }
+            // What is said of the sum of a frame that is not merged.
+            let valid = self.config.csum && verdict(&unit.frame).sum_ok;
+            let flags = if valid { DATA_VALID } else { 0 };
+            if unit.segments == 1 && unit.header.flags != flags {
+                return Err(format!(
+                    "{name}: unit {number} has flags {}, not {flags}",
+                    unit.header.flags
                 ));
             }
             if unit.cause != *cause {
