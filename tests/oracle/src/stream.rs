@@ -424,3 +424,102 @@ fn elsewhere(flow: &mut Flow, rng: &mut Rng) -> Vec<u8> {
     }
     frame
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap, HashSet};
+
+    use super::*;
+    use crate::frames::verdict;
+    use crate::packet::{Protocol, parse};
+
+    fn word(frame: &[u8], at: usize) -> u32 {
+        frame[at..at + 4]
+            .iter()
+            .fold(0, |w, b| w << 8 | u32::from(*b))
+    }
+
+    #[test]
+    fn everything_happens_in_random_traffic() {
+        let mut traffic = Traffic::new(1, 16, 3, 10_000);
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut frames = HashSet::new();
+        // Of each flow: queue, highest identification and sequence number behind the last frame.
+        let mut last: HashMap<Vec<u8>, (u16, u16, u32)> = HashMap::new();
+        for _ in 0..20_000 {
+            let Arrival { queue, frame, .. } = traffic.arrival();
+            let mut note = |what, holds: bool| *seen.entry(what).or_default() += usize::from(holds);
+            note("a sum that is not right", !verdict(&frame).sum_ok);
+            let Some(packet) = parse(&frame).filter(|p| p.protocol == Protocol::Tcp) else {
+                note("no TCP that can be read", true);
+                continue;
+            };
+            let (ip, tcp) = (packet.ip, packet.transport);
+            note("two tags", ip == 22);
+            note("one tag", ip == 18);
+            note("IPv6", packet.v6);
+            note("IPv4 options", !packet.v6 && tcp > ip + 20);
+            note("extensions", packet.v6 && tcp > ip + 40);
+            note("an option area", packet.payload > tcp + 20);
+            for (bit, what) in ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"]
+                .iter()
+                .enumerate()
+            {
+                note(what, frame[tcp + 13] >> bit & 1 == 1);
+            }
+            note("a frame again", !frames.insert(frame.clone()));
+            let length = if packet.v6 { 40 } else { 0 };
+            let at = ip + if packet.v6 { 4 } else { 2 };
+            let end = ip + length + (word(&frame, at) >> 16) as usize;
+            note("bytes behind", end < frame.len());
+            note("no payload", end == packet.payload);
+
+            let key = [&frame[12..ip], &frame[tcp - 8..tcp + 4]].concat();
+            let (id, seq) = ((word(&frame, ip + 4) >> 16) as u16, word(&frame, tcp + 4));
+            let next = seq.wrapping_add(end.saturating_sub(packet.payload) as u32);
+            if let Some((of, highest, expected)) = last.insert(key, (queue, id, next)) {
+                let ahead = seq.wrapping_sub(expected) as i32;
+                note("in order", ahead == 0);
+                note("a hole", ahead > 0);
+                note(
+                    "an overlap",
+                    ahead < 0 && !packet.v6 && id == highest.wrapping_add(1),
+                );
+                let back = highest.wrapping_sub(id);
+                note(
+                    "an earlier one",
+                    ahead < 0 && !packet.v6 && (1..5).contains(&back),
+                );
+                note("another queue", of != queue);
+            }
+        }
+        for (what, count) in &seen {
+            assert!(*count > 20, "{what}: {count} of 20,000");
+        }
+        assert!(seen["in order"] > 10_000 && seen.len() == 24, "{seen:?}");
+    }
+
+    #[test]
+    fn bulk_is_as_fast_as_the_data_path_and_every_flow_in_order() {
+        let bulk = Bulk {
+            flows: 3,
+            segments: 5,
+            queues: 2,
+            shuffled: Some(1),
+            ..Bulk::default()
+        };
+        let arrivals = bulk.arrivals();
+        assert_eq!(arrivals.len(), 15);
+        for (i, arrival) in (1..).zip(&arrivals) {
+            assert_eq!((arrival.at, arrival.frame.len()), (i * 190 * 8, 1514));
+        }
+        for flow in 0..3 {
+            let of = arrivals
+                .iter()
+                .filter(|a| word(&a.frame, 34) >> 16 == 10_000 + flow);
+            let numbers: Vec<u32> = of.map(|a| word(&a.frame, 38)).collect();
+            let wanted: Vec<u32> = (0..5).map(|i| 0x1000 * flow + 1460 * i).collect();
+            assert_eq!(numbers, wanted);
+        }
+    }
+}
