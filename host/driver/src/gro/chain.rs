@@ -54,6 +54,22 @@ impl Chains {
         }
     }
 
+    /// Puts the buffers of a segment behind `last`, without its headers; returns the last of them.
+    #[inline]
+    pub(super) fn extend(&mut self, mut last: u16, parts: &[Part], headers: u8) -> u16 {
+        let mut skip = u16::from(headers);
+        for part in parts {
+            let part = Part {
+                skip: part.skip.wrapping_add(skip),
+                ..*part
+            };
+            self.append(last, part);
+            last = part.buffer;
+            skip = 0;
+        }
+        last
+    }
+
     /// The parts from `first` on.
     pub(super) fn from(&self, first: u16) -> impl Iterator<Item = Part> + '_ {
         let mut at = first;

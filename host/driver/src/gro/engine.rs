@@ -7,11 +7,12 @@ use ferronic_spec::net::{HEADER_LEN, gso};
 
 use super::chain::{Chains, NONE, Part};
 use super::head::{self, Meaning, Segment};
-use super::mask::{self, WINDOW, Window};
+use super::mask::{self, SHORT, SHORT_VECTORS, VECTORS, WINDOW, Window};
 use super::table::{FLOWS, Flow, Table};
 use super::unit::{self, FRONT, Unit, Verified};
 use super::verify::{self, PIECE};
 use super::{Buffers, GroOptions, GroStats, MAX_IP, MAX_PARTS};
+use crate::offload::checksum::{fold, sum};
 use crate::pci::PciError;
 
 /// A received frame.
@@ -39,9 +40,9 @@ pub struct Gro {
     stats: GroStats,
     /// Longest IP packet of a unit.
     max_ip: u32,
-    /// Buffers in open flows, and how many there may be.
-    held: u32,
-    max_held: u32,
+    /// Buffers that there may be in open flows, and how many more.
+    max_held: i32,
+    room: i32,
     hold_ns: u64,
     gap_ns: u64,
     /// The first bytes of the frame under way.
@@ -50,14 +51,32 @@ pub struct Gro {
     piece: Box<[u8; PIECE]>,
 }
 
-/// What became of a segment.
-enum Step {
-    /// It was merged.
-    Done,
-    /// It was merged, and this flow ends.
-    Ends(u16),
-    /// It needs a closer look.
-    Unknown,
+/// Makes the sequence number that of the segment that comes after one with so much payload.
+#[inline(always)]
+fn advance(flow: &Flow, window: &mut Window, payload: u16) {
+    let at = usize::from(flow.tcp) + 4;
+    let seq = u32::from_be_bytes(window.array(at)).wrapping_add(payload.into());
+    window.put(at, seq.to_be_bytes());
+}
+
+/// Makes the identification that of the packet that comes after one, and the sum right.
+fn advance_id(flow: &Flow, window: &mut Window) {
+    let at = usize::from(flow.ip) + 4;
+    if !flow.v6 {
+        let id = window.half(at).wrapping_add(1);
+        window.put(at, id.to_be_bytes());
+        make_sum(flow, window);
+    }
+}
+
+#[cold]
+fn make_sum(flow: &Flow, window: &mut Window) {
+    let ip = usize::from(flow.ip);
+    if ip + 20 <= WINDOW {
+        window.put(ip + 10, [0; 2]);
+        let check = !fold(sum(&window.0[ip..ip + 20]));
+        window.put(ip + 10, check.to_be_bytes());
+    }
 }
 
 impl Gro {
@@ -75,8 +94,8 @@ impl Gro {
             closed: VecDeque::with_capacity(FLOWS + 1),
             stats: GroStats::default(),
             max_ip: options.max_ip.min(MAX_IP) as u32,
-            held: 0,
             max_held: options.max_held.unwrap_or(most).into(),
+            room: options.max_held.unwrap_or(most).into(),
             hold_ns: ns(options.hold),
             gap_ns: ns(options.gap),
             window: Window::EMPTY,
@@ -91,7 +110,7 @@ impl Gro {
 
     /// Buffers that are held.
     pub fn held(&self) -> u32 {
-        self.held
+        (self.max_held - self.room).unsigned_abs()
     }
 
     /// True if units end with the burst, and times mean nothing.
@@ -104,7 +123,7 @@ impl Gro {
         while let Some(flow) = self.table.oldest() {
             self.table.close(flow);
         }
-        self.held = 0;
+        self.room = self.max_held;
         self.closed.clear();
     }
 
@@ -131,109 +150,106 @@ impl Gro {
         frame: &Arrival<'_>,
         now: u64,
     ) -> Result<(), PciError> {
-        let there = self.look(memory, frame)?;
-        match self.quick(frame, there, now) {
-            Step::Done => Ok(()),
-            Step::Ends(flow) => self.close(memory, flow),
-            Step::Unknown => self.consider(memory, frame, there, now),
+        if !self.foreseen(memory, frame, now)? {
+            return self.consider(memory, frame, now);
         }
+        if self.room < 0 {
+            return self.relieve(memory);
+        }
+        Ok(())
     }
 
-    /// Copies the start of a frame; returns how much of it there is.
-    #[inline]
+    /// Copies the start of a frame that may not have as much; returns how much it has.
     fn look<B: Buffers>(&mut self, memory: &B, frame: &Arrival<'_>) -> Result<usize, PciError> {
         let Some(first) = frame.parts.first() else {
             return Ok(0);
         };
         let skip = usize::from(first.skip);
-        let there = (first.len as usize).saturating_sub(skip);
-        if there >= WINDOW {
-            memory.read(first.buffer, skip, &mut self.window.0)?;
-            return Ok(WINDOW);
+        let there = (first.len as usize).saturating_sub(skip).min(WINDOW);
+        if there < WINDOW {
+            self.window = Window::EMPTY;
         }
-        self.window = Window::EMPTY;
         memory.read(first.buffer, skip, &mut self.window.0[..there])?;
         Ok(there)
     }
 
-    /// Merges what continues a flow, as nearly all segments of a stream do. That the headers are
-    /// those of a segment that may be merged follows from their being equal to such.
+    /// Merges a segment that has just the headers that were foreseen, as nearly all of a stream have.
+    ///
+    /// What is copied here and found not to be so is copied and looked at again.
     #[inline]
-    fn quick(&mut self, frame: &Arrival<'_>, there: usize, now: u64) -> Step {
-        let Some(quick) = head::quick(&self.window) else {
-            return Step::Unknown;
+    fn foreseen<B: Buffers>(
+        &mut self,
+        memory: &B,
+        frame: &Arrival<'_>,
+        now: u64,
+    ) -> Result<bool, PciError> {
+        let Some(part) = frame.parts.first() else {
+            return Ok(false);
         };
-        let Some(at) = self.table.find(quick.tag) else {
-            return Step::Unknown;
+        if (part.len as usize) < usize::from(part.skip) + SHORT {
+            return Ok(false);
+        }
+        memory.read(part.buffer, part.skip.into(), &mut self.window.0[..SHORT])?;
+        let at = self.table.hinted(head::hint(&self.window));
+        let (flow, next) = self.table.entry(at);
+        let Some(mask) = mask::foreseen(flow.row) else {
+            return Ok(false);
         };
-        let (flow, held) = self.table.entry(at);
-        let headers = usize::from(flow.headers);
-        let payload = quick.end.wrapping_sub(headers);
-        let len = (flow.len as usize).wrapping_add(payload);
-        let parts = usize::from(flow.parts) + frame.parts.len();
-        let fits = frame.verified
-            & (frame.header.gso_type == gso::NONE)
-            & quick.canonical
-            & (quick.seq == flow.next)
-            & (flow.v6 | (quick.id == flow.id))
-            & head::same_sum(quick.sum, flow.sum)
-            & (quick.end == frame.len)
-            & (quick.end > headers)
-            & (payload <= usize::from(flow.mss))
-            & (headers <= there)
-            & (len.wrapping_sub(flow.ip.into()) <= self.max_ip as usize)
-            & (parts <= usize::from(MAX_PARTS));
-        if !fits || !mask::equal(&self.window, held, flow.row.into(), headers) {
-            return Step::Unknown;
+        if flow.left == 0
+            || frame.len != flow.full as usize
+            || frame.parts.len() != usize::from(flow.each)
+            || !frame.verified
+            || frame.header.gso_type != gso::NONE
+            || !mask::agree::<0, SHORT_VECTORS>(&self.window, next, mask)
+            || self.window.array(usize::from(flow.tcp) + 16) == [0xff; 2]
+        {
+            return Ok(false);
+        }
+        if usize::from(flow.headers) > SHORT {
+            let from = usize::from(part.skip);
+            if (part.len as usize) < from + WINDOW {
+                return Ok(false);
+            }
+            memory.read(part.buffer, from + SHORT, &mut self.window.0[SHORT..])?;
+            if !mask::agree::<SHORT_VECTORS, VECTORS>(&self.window, next, mask) {
+                return Ok(false);
+            }
+        }
+        flow.left -= 1;
+        flow.last_at = now;
+        advance(flow, next, flow.mss);
+        if !flow.v6 {
+            // Identification, fragment, time to live, protocol and sum are eight bytes: the first
+            // grows by one, so the sum shrinks by one. Where that does not foresee right, as when
+            // the identification wraps, the next segment is looked at more closely, and all of it
+            // is summed again; but no other field may change.
+            let at = usize::from(flow.ip) + 4;
+            let fields = u64::from_be_bytes(next.array(at));
+            let less = if fields & 0xffff == 0 { 0 } else { 1 };
+            next.put(at, fields.wrapping_add((1 << 48) - less).to_be_bytes());
         }
         self.stats.segments += 1;
-        self.append(at, frame, payload, quick.push, now)
+        self.room -= frame.parts.len() as i32;
+        flow.last = self.chains.extend(flow.last, frame.parts, flow.headers);
+        Ok(true)
     }
 
-    /// Puts a segment that fits behind a flow.
-    #[inline]
-    fn append(
-        &mut self,
-        at: u16,
-        frame: &Arrival<'_>,
-        payload: usize,
-        push: bool,
-        now: u64,
-    ) -> Step {
-        let flow = self.table.flow(at);
-        // An IP length has 16 bits.
-        let payload = payload as u16;
-        flow.next = flow.next.wrapping_add(payload.into());
-        flow.id = flow.id.wrapping_add(1);
-        flow.len += u32::from(payload);
+    /// Puts a segment that fits behind a flow. True if it ends it.
+    fn append(&mut self, at: u16, frame: &Arrival<'_>, segment: &Segment, now: u64) -> bool {
+        self.table.set_hint(head::hint(&self.window), at);
+        let (flow, next) = self.table.entry(at);
+        flow.settle();
+        flow.len += u32::from(segment.payload);
         flow.parts += frame.parts.len() as u16;
         flow.segments += 1;
         flow.last_at = now;
-        flow.push |= push;
-        let end = push | (payload < flow.mss);
-        let mut last = flow.last;
-        let mut skip = u16::from(flow.headers);
-        for part in frame.parts {
-            let part = Part {
-                skip: part.skip + skip,
-                ..*part
-            };
-            self.chains.append(last, part);
-            last = part.buffer;
-            skip = 0;
-        }
-        flow.last = last;
-        self.held += frame.parts.len() as u32;
-        if end {
-            return Step::Ends(at);
-        }
-        match self.table.oldest() {
-            Some(oldest) if self.held > self.max_held => {
-                self.stats.evicted += 1;
-                Step::Ends(oldest)
-            }
-            _ => Step::Done,
-        }
+        flow.push |= segment.push;
+        flow.last = self.chains.extend(flow.last, frame.parts, flow.headers);
+        flow.grant(self.max_ip);
+        advance(flow, next, segment.payload);
+        advance_id(flow, next);
+        self.room -= frame.parts.len() as i32;
+        segment.push | (segment.payload < flow.mss)
     }
 
     /// Takes a frame that is none that continues a flow, or not of the usual shape.
@@ -241,9 +257,9 @@ impl Gro {
         &mut self,
         memory: &B,
         frame: &Arrival<'_>,
-        there: usize,
         now: u64,
     ) -> Result<(), PciError> {
+        let there = self.look(memory, frame)?;
         match head::read(&self.window, there, frame.len) {
             // What the card merged already is not merged again.
             Meaning::Segment(segment) if frame.header.gso_type == gso::NONE => {
@@ -329,25 +345,21 @@ impl Gro {
         let Some(at) = self.table.find(segment.tag) else {
             return self.open(memory, frame, segment, now);
         };
-        let (flow, held) = self.table.entry(at);
+        let (flow, next) = self.table.entry(at);
+        flow.settle();
         let payload = usize::from(segment.payload);
         let parts = usize::from(flow.parts) + frame.parts.len();
-        let fits = (segment.seq == flow.next)
-            & (segment.v6 | (segment.id == flow.id))
-            & (segment.payload <= flow.mss)
-            && mask::equal(
-                &self.window,
-                held,
-                segment.row.into(),
-                segment.headers.into(),
-            );
+        let fits = segment.seq == u32::from_be_bytes(next.array(usize::from(flow.tcp) + 4))
+            && (segment.v6 || segment.id == next.half(usize::from(flow.ip) + 4))
+            && segment.payload <= flow.mss
+            && mask::equal(&self.window, next, segment.row);
         let packet = flow.len as usize + payload - usize::from(flow.ip);
         let room = packet <= self.max_ip as usize && parts <= usize::from(MAX_PARTS);
         if fits && room {
-            return match self.append(at, frame, payload, segment.push, now) {
-                Step::Ends(flow) => self.close(memory, flow),
-                _ => Ok(()),
-            };
+            if self.append(at, frame, segment, now) {
+                return self.close(memory, at);
+            }
+            return self.relieve(memory);
         }
         *(if fits {
             &mut self.stats.full
@@ -390,15 +402,9 @@ impl Gro {
                 oldest
             }
         };
-        let ip = usize::from(segment.ip);
-        let sum = if segment.v6 {
-            0
-        } else {
-            let [length, id, check] = [2, 4, 10].map(|at| self.window.half(ip + at));
-            head::header_sum(length, id, check)
-        };
-        let flow = Flow {
-            next: segment.seq.wrapping_add(segment.payload.into()),
+        let mut flow = Flow {
+            full: frame.len as u32,
+            each: frame.parts.len() as u16,
             len: frame.len as u32,
             first_at: now,
             last_at: now,
@@ -407,8 +413,6 @@ impl Gro {
             parts: frame.parts.len() as u16,
             segments: 1,
             mss: segment.payload,
-            id: segment.id.wrapping_add(1),
-            sum,
             row: segment.row,
             ip: segment.ip,
             tcp: segment.tcp,
@@ -418,18 +422,18 @@ impl Gro {
             header: frame.header,
             ..Flow::default()
         };
+        flow.grant(self.max_ip);
+        self.table.set_hint(head::hint(&self.window), at);
+        advance(&flow, &mut self.window, flow.mss);
+        advance_id(&flow, &mut self.window);
         self.table.open(at, segment.tag, flow, &self.window);
-        self.held += frame.parts.len() as u32;
-        if self.held > self.max_held {
-            self.relieve(memory)?;
-        }
-        Ok(())
+        self.room -= frame.parts.len() as i32;
+        self.relieve(memory)
     }
 
     /// Ends the oldest units until the card has buffers enough.
-    #[cold]
     fn relieve<B: Buffers>(&mut self, memory: &B) -> Result<(), PciError> {
-        while self.held > self.max_held
+        while self.room < 0
             && let Some(oldest) = self.table.oldest()
         {
             self.stats.evicted += 1;
@@ -470,7 +474,7 @@ impl Gro {
     /// Ends a unit.
     fn close<B: Buffers>(&mut self, memory: &B, at: u16) -> Result<(), PciError> {
         let flow = self.table.close(at);
-        self.held -= u32::from(flow.parts);
+        self.room += i32::from(flow.parts);
         self.stats.units += 1;
         let mut unit = Unit {
             header: flow.header,

@@ -22,7 +22,7 @@ const FRAGMENT: u16 = 0x3fff;
 /// mobility, HIP, shim6.
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
 /// A sum never comes out as this, though it verifies: one of its summands is not 0.
-const NOT_CANONICAL: u16 = 0xffff;
+pub(super) const NOT_CANONICAL: u16 = 0xffff;
 
 /// What a frame means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,66 +72,12 @@ pub(super) struct Segment {
     pub push: bool,
 }
 
-/// What distinguishes a segment of a flow from the next, where they are in most frames: without VLAN
-/// tags, IP options and extension headers. All else a masked comparison finds.
-pub(super) struct Quick {
-    /// Flow.
-    pub tag: u32,
-    /// Where the packet ends by its own length.
-    pub end: usize,
-    /// Sequence number.
-    pub seq: u32,
-    /// Identification of an IPv4 packet.
-    pub id: u16,
-    /// Length, identification and checksum of the IPv4 header; 0 for IPv6.
-    pub sum: u32,
-    /// PSH is set.
-    pub push: bool,
-    /// No checksum is one that no sender writes.
-    pub canonical: bool,
-}
-
-/// Looks at a window as if it had the headers of most segments. Only if the masked comparison with
-/// such headers succeeds, its answer means something.
+/// A number below 64 that is the same for all segments of a flow: its ports, where most frames have
+/// them.
 #[inline(always)]
-pub(super) fn quick(window: &Window) -> Option<Quick> {
-    match window.half(12) {
-        0x0800 => {
-            let (length, id, check) = (window.half(16), window.half(18), window.half(24));
-            Some(Quick {
-                tag: tag(v4_addresses(window, ETHERNET), ports(window, 34), 0),
-                end: ETHERNET + usize::from(length),
-                seq: u32::from_be_bytes(window.array(38)),
-                id,
-                sum: header_sum(length, id, check),
-                push: window.0[47] & PSH != 0,
-                canonical: (check != NOT_CANONICAL) & (window.half(50) != NOT_CANONICAL),
-            })
-        }
-        0x86dd => Some(Quick {
-            tag: tag(v6_addresses(window, ETHERNET), ports(window, 54), 0),
-            end: ETHERNET + IPV6_LEN + usize::from(window.half(18)),
-            seq: u32::from_be_bytes(window.array(58)),
-            id: 0,
-            sum: 0,
-            push: window.0[67] & PSH != 0,
-            canonical: window.half(70) != NOT_CANONICAL,
-        }),
-        _ => None,
-    }
-}
-
-/// The part of an IPv4 header's sum in which segments of one unit differ.
-#[inline(always)]
-pub(super) fn header_sum(length: u16, id: u16, check: u16) -> u32 {
-    u32::from(length) + u32::from(id) + u32::from(check)
-}
-
-/// True if, of two headers that are equal but for those parts, both sums are right or both wrong.
-#[inline(always)]
-pub(super) fn same_sum(a: u32, b: u32) -> bool {
-    // Each is less than 3 * 65,536; sums are numbers modulo 65,535.
-    (a + 4 * 0xffff - b).is_multiple_of(0xffff)
+pub(super) fn hint(window: &Window) -> usize {
+    let at = if window.half(12) == 0x86dd { 54 } else { 34 };
+    (ports(window, at).wrapping_mul(0x9e37_79b1) >> 26) as usize
 }
 
 #[inline(always)]

@@ -7,10 +7,12 @@
 /// Bytes at the start of a frame in which headers are looked for: two VLAN tags, IPv6 and a TCP
 /// header with 40 bytes of options have 122.
 pub(super) const WINDOW: usize = 128;
-/// Words of a window.
-const WORDS: usize = WINDOW / 8;
-/// Words of headers without extensions: IPv4 with time stamps has 66 bytes, IPv6 without has 74.
-const SHORT: usize = 10;
+/// Vectors of 16 bytes of a window.
+pub(super) const VECTORS: usize = WINDOW / 16;
+/// Bytes in which most headers lie: IPv4 with time stamps has 66, IPv6 without has 74.
+pub(super) const SHORT: usize = 16 * SHORT_VECTORS;
+/// The same in vectors.
+pub(super) const SHORT_VECTORS: usize = 5;
 /// Lengths of a TCP header, in words of 4 bytes: 5 to 15.
 const TCP_LENGTHS: usize = 11;
 /// Up to two VLAN tags, two IP versions.
@@ -42,6 +44,15 @@ impl Window {
         bytes
     }
 
+    /// Writes some bytes.
+    #[inline(always)]
+    pub(super) fn put<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+        if let Some(to) = self.0.get_mut(at..at + N) {
+            to.copy_from_slice(&bytes);
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
     #[inline(always)]
     fn word(&self, i: usize) -> u64 {
         let mut bytes = [0; 8];
@@ -56,15 +67,19 @@ pub(super) const fn row(tags: usize, v6: bool, tcp_words: usize) -> usize {
     (2 * tags + v6 as usize) * TCP_LENGTHS + tcp_words - 5
 }
 
-static MASKS: [Window; SHAPES * TCP_LENGTHS] = masks();
+/// What all segments of a unit have in common.
+static COMMON: [Window; SHAPES * TCP_LENGTHS] = masks(false);
+/// What a segment that is foreseen in all but its payload has: everything but the TCP checksum.
+static FORESEEN: [Window; SHAPES * TCP_LENGTHS] = masks(true);
 
-const fn masks() -> [Window; SHAPES * TCP_LENGTHS] {
+const fn masks(foreseen: bool) -> [Window; SHAPES * TCP_LENGTHS] {
     let mut table = [Window::EMPTY; SHAPES * TCP_LENGTHS];
     let mut shape = 0;
     while shape < SHAPES {
         let mut words = 5;
         while words < 5 + TCP_LENGTHS {
-            table[row(shape / 2, shape % 2 == 1, words)] = mask(shape / 2, shape % 2 == 1, words);
+            table[row(shape / 2, shape % 2 == 1, words)] =
+                mask(shape / 2, shape % 2 == 1, words, foreseen);
             words += 1;
         }
         shape += 1;
@@ -72,8 +87,9 @@ const fn masks() -> [Window; SHAPES * TCP_LENGTHS] {
     table
 }
 
-/// The mask of one kind of header: all of it, without what segments of one unit differ in.
-const fn mask(tags: usize, v6: bool, tcp_words: usize) -> Window {
+/// The mask of one kind of header: all of it, without what segments of one unit differ in, or, if
+/// that is foreseen, without the TCP checksum.
+const fn mask(tags: usize, v6: bool, tcp_words: usize, foreseen: bool) -> Window {
     let ip = 14 + 4 * tags;
     let tcp = ip + if v6 { 40 } else { 20 };
     let mut mask = [0; WINDOW];
@@ -81,6 +97,11 @@ const fn mask(tags: usize, v6: bool, tcp_words: usize) -> Window {
     while at < tcp + 4 * tcp_words {
         mask[at] = 0xff;
         at += 1;
+    }
+    mask[tcp + 16] = 0;
+    mask[tcp + 17] = 0;
+    if foreseen {
+        return Window(mask);
     }
     if v6 {
         // Payload length.
@@ -95,41 +116,72 @@ const fn mask(tags: usize, v6: bool, tcp_words: usize) -> Window {
         mask[ip + 10] = 0;
         mask[ip + 11] = 0;
     }
-    // Sequence number, PSH, checksum.
+    // Sequence number, PSH.
     at = tcp + 4;
     while at < tcp + 8 {
         mask[at] = 0;
         at += 1;
     }
     mask[tcp + 13] = !super::head::PSH;
-    mask[tcp + 16] = 0;
-    mask[tcp + 17] = 0;
     Window(mask)
 }
 
-/// True if two frames have headers of the kind of `row`, which end at `headers`, equal in all that a
-/// unit keeps once.
+/// The mask of a row for headers that were foreseen.
 #[inline(always)]
-pub(super) fn equal(a: &Window, b: &Window, row: usize, headers: usize) -> bool {
-    let Some(mask) = MASKS.get(row) else {
-        return false;
-    };
-    // Most headers are short, and behind their end the mask is 0.
-    let short = differ(a, b, mask, 0, SHORT);
-    if headers <= 8 * SHORT {
-        return short == 0;
-    }
-    short | differ(a, b, mask, SHORT, WORDS) == 0
+pub(super) fn foreseen(row: u8) -> Option<&'static Window> {
+    FORESEEN.get(usize::from(row))
 }
 
-/// The bits in which some words differ, one over the other.
+/// True if two frames have headers of the kind of `row`, equal in all that a unit keeps once.
+pub(super) fn equal(a: &Window, b: &Window, row: u8) -> bool {
+    COMMON
+        .get(usize::from(row))
+        .is_some_and(|mask| agree::<0, VECTORS>(a, b, mask))
+}
+
+/// True if two windows are equal under a mask, from one vector of 16 bytes to another.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn differ(a: &Window, b: &Window, mask: &Window, from: usize, to: usize) -> u64 {
+pub(super) fn agree<const FROM: usize, const TO: usize>(
+    a: &Window,
+    b: &Window,
+    mask: &Window,
+) -> bool {
+    use std::arch::x86_64::{
+        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_or_si128,
+        _mm_setzero_si128, _mm_xor_si128,
+    };
+    const { assert!(FROM <= TO && TO <= VECTORS) };
+    let vector = |window: &Window, i: usize| {
+        // SAFETY: a window is aligned to 64 bytes, and `i` is less than the vectors that it has.
+        // SSE2 belongs to every x86-64.
+        unsafe { _mm_load_si128(window.0.as_ptr().cast::<__m128i>().add(i)) }
+    };
+    // SAFETY: SSE2 belongs to every x86-64.
+    unsafe {
+        let zero = _mm_setzero_si128();
+        let mut differ = zero;
+        for i in FROM..TO {
+            let here = _mm_xor_si128(vector(a, i), vector(b, i));
+            differ = _mm_or_si128(differ, _mm_and_si128(here, vector(mask, i)));
+        }
+        _mm_movemask_epi8(_mm_cmpeq_epi8(differ, zero)) == 0xffff
+    }
+}
+
+/// True if two windows are equal under a mask, from one vector of 16 bytes to another.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(super) fn agree<const FROM: usize, const TO: usize>(
+    a: &Window,
+    b: &Window,
+    mask: &Window,
+) -> bool {
     let mut differ = 0;
-    for i in from..to {
+    for i in 2 * FROM..2 * TO {
         differ |= (a.word(i) ^ b.word(i)) & mask.word(i);
     }
-    differ
+    differ == 0
 }
 
 #[cfg(test)]
@@ -153,7 +205,7 @@ mod tests {
                 let psh = bit == 8 * (tcp + 13) + 3;
                 let may = bit / 8 >= tcp + 4 * words || free.contains(&(bit / 8)) || psh;
                 assert_eq!(
-                    equal(&Window::EMPTY, &other, row, tcp + 4 * words),
+                    equal(&Window::EMPTY, &other, row as u8),
                     may,
                     "bit {bit} of {row}"
                 );

@@ -2,6 +2,7 @@
 
 use ferronic_spec::NetHeader;
 
+use super::MAX_PARTS;
 use super::chain::NONE;
 use super::mask::Window;
 
@@ -11,6 +12,9 @@ const WAYS: usize = 8;
 const BUCKETS: usize = 32;
 /// Flows at most.
 pub(super) const FLOWS: usize = WAYS * BUCKETS;
+
+/// Hints, by `head::hint`.
+const HINTS: usize = 64;
 
 /// The flows of a bucket: which they are, and when they were opened. One cache line.
 #[derive(Clone, Copy)]
@@ -25,28 +29,32 @@ struct Bucket {
 const _: () = assert!(size_of::<Bucket>() == 64 && align_of::<Bucket>() == 64);
 
 /// A flow, in the cache line that each of its segments touches.
+///
+/// Its headers are kept as those of the segment that would continue it with as much payload as the
+/// first had. A segment that has just these is counted by [`Flow::left`] alone; [`Flow::settle`]
+/// makes the other numbers right.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
 pub(super) struct Flow {
     /// When its first and its last segment came.
     pub first_at: u64,
     pub last_at: u64,
-    /// Next sequence number.
-    pub next: u32,
     /// Bytes of the frame so far.
     pub len: u32,
-    /// What `head::header_sum` says of its headers.
-    pub sum: u32,
+    /// Bytes of the first frame.
+    pub full: u32,
     /// First and last receive buffer, and how many.
     pub first: u16,
     pub last: u16,
     pub parts: u16,
     /// Segments.
     pub segments: u16,
-    /// Payload of the first segment.
+    /// Payload and buffers of the first segment.
     pub mss: u16,
-    /// Next identification.
-    pub id: u16,
+    pub each: u16,
+    /// Segments like the first for which there is room, and how many there were.
+    pub left: u16,
+    pub granted: u16,
     /// Neighbours in the order of opening.
     pub older: u16,
     pub newer: u16,
@@ -64,6 +72,25 @@ pub(super) struct Flow {
     pub here: bool,
 }
 
+impl Flow {
+    /// Counts the segments that were merged as foreseen.
+    pub(super) fn settle(&mut self) {
+        let more = self.granted - self.left;
+        self.granted = self.left;
+        self.segments += more;
+        self.parts += more * self.each;
+        self.len += u32::from(more) * u32::from(self.mss);
+    }
+
+    /// Says for how many more segments like the first there is room.
+    pub(super) fn grant(&mut self, max_ip: u32) {
+        let bytes = (max_ip + u32::from(self.ip)).saturating_sub(self.len) / u32::from(self.mss);
+        let parts = MAX_PARTS.saturating_sub(self.parts) / self.each;
+        self.left = parts.min(u16::try_from(bytes).unwrap_or(u16::MAX));
+        self.granted = self.left;
+    }
+}
+
 const _: () = assert!(size_of::<Flow>() == 64 && align_of::<Flow>() == 64);
 
 /// Flows by tag and by age. A flow's number is that of its bucket and its place there.
@@ -71,6 +98,7 @@ pub(super) struct Table {
     buckets: [Bucket; BUCKETS],
     flows: [Flow; FLOWS],
     windows: [Window; FLOWS],
+    hints: [u16; HINTS],
     oldest: u16,
     newest: u16,
     opened: u32,
@@ -85,6 +113,7 @@ impl Table {
             }; BUCKETS],
             flows: [Flow::default(); FLOWS],
             windows: [Window::EMPTY; FLOWS],
+            hints: [0; HINTS],
             oldest: NONE,
             newest: NONE,
             opened: 0,
@@ -138,9 +167,19 @@ impl Table {
 
     /// A flow and its headers.
     #[inline]
-    pub(super) fn entry(&mut self, flow: u16) -> (&mut Flow, &Window) {
+    pub(super) fn entry(&mut self, flow: u16) -> (&mut Flow, &mut Window) {
         let at = usize::from(flow) % FLOWS;
-        (&mut self.flows[at], &self.windows[at])
+        (&mut self.flows[at], &mut self.windows[at])
+    }
+
+    /// The flow that a hint led to last time, which may be any.
+    #[inline]
+    pub(super) fn hinted(&self, hint: usize) -> u16 {
+        self.hints[hint % HINTS]
+    }
+
+    pub(super) fn set_hint(&mut self, hint: usize, flow: u16) {
+        self.hints[hint % HINTS] = flow;
     }
 
     #[inline]
@@ -172,6 +211,9 @@ impl Table {
     pub(super) fn close(&mut self, at: u16) -> Flow {
         let (number, way) = (usize::from(at) / WAYS % BUCKETS, usize::from(at) % WAYS);
         self.buckets[number].tags[way] = 0;
+        self.flow(at).settle();
+        // A hint may still lead here.
+        self.flow(at).left = 0;
         let flow = *self.flow(at);
         match flow.older {
             NONE => self.oldest = flow.newer,

@@ -40,7 +40,8 @@ pub struct Unit {
     pub(super) first: u16,
 }
 
-/// The headers of a unit of several segments, written behind the virtio header into `front`.
+/// The headers of a unit of several segments, written behind the virtio header into `front`; `window`
+/// has those of the segment that would come next.
 pub(super) fn headers(flow: &Flow, window: &Window, front: &mut [u8; FRONT]) -> NetHeader {
     let (ip, tcp) = (usize::from(flow.ip), usize::from(flow.tcp));
     let header = NetHeader {
@@ -61,11 +62,17 @@ pub(super) fn headers(flow: &Flow, window: &Window, front: &mut [u8; FRONT]) -> 
         }
     };
     let packet = flow.len as usize - ip;
+    // What the first segment had.
+    let payload = flow.len - u32::from(flow.headers);
+    let seq = u32::from_be_bytes(window.array(tcp + 4)).wrapping_sub(payload);
+    put(tcp + 4, (seq >> 16) as u16);
+    put(tcp + 6, seq as u16);
     // At most 65,535 bytes of IP packet are held.
     if flow.v6 {
         put(ip + 4, (packet - 40) as u16);
     } else {
         put(ip + 2, packet as u16);
+        put(ip + 4, window.half(ip + 4).wrapping_sub(flow.segments));
         put(ip + 10, 0);
     }
     let addresses = if flow.v6 {
