@@ -30,6 +30,7 @@ rtl/virtio/virtio_device_cfg.sv
 rtl/virtio/virtio_doorbell.sv
 rtl/virtio/virtio_engine.sv
 rtl/virtio/vq_avail.sv
+rtl/virtio/vq_chain_ahead.sv
 rtl/virtio/vq_desc_fetch.sv
 rtl/virtio/vq_desc_load.sv
 rtl/virtio/vq_notify.sv

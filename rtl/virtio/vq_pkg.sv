@@ -21,7 +21,8 @@ package vq_pkg;
     ClChainRx = 3'd3,  // rest of a chain, or an indirect table
     ClChainTx = 3'd4,
     ClEvent   = 3'd5,  // used_event or avail.flags
-    ClGuess   = 3'd6   // head descriptors, guessed before the available entries are known
+    ClGuess   = 3'd6,  // head descriptors, guessed before the available entries are known
+    ClAhead   = 3'd7   // the first part of a chain or table, before its buffer is asked for
   } vq_client_e;
 
   // A control read, relative to an area of a queue, or to `base` for AreaAbs. The data lands at
@@ -140,5 +141,6 @@ package vq_pkg;
   localparam logic [11:0] CtlChainTx = 12'h300;  // 256 bytes
   localparam logic [11:0] CtlIdx     = 12'h400;  // 8 x 8 bytes
   localparam logic [11:0] CtlEvent   = 12'h480;  // 8 x 8 bytes
+  localparam logic [11:0] CtlAhead   = 12'h600;  // 8 x 64 bytes
   localparam logic [11:0] CtlDesc    = 12'h800;  // JobSlots x 256 bytes
 endpackage

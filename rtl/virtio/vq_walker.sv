@@ -10,6 +10,8 @@
 //
 // A chain is followed in windows: up to ChainWindow descriptors are read at once, in the hope that
 // `next` counts upwards, as drivers mostly do; an indirect table is read WindowMax entries at once.
+// For transmit vq_chain_ahead has read the first part before.
+//
 // One buffer of one segment takes 4 cycles. A chain of more than the ring's size, a number outside
 // the table, a wrong direction, nesting, or length 0 is an error: the walk answers `err` and the
 // device stops (virtio 1.2, "The Virtqueue Descriptor Table" and "Indirect Descriptors").
@@ -112,15 +114,16 @@ module vq_walker
 
   // ---------------------------------------------------------------- heads and pointers
   vq_head_t head_rd;
-  logic     head_re;
-  vq_ptr_t  take_idx;
+  logic     head_re, ahead_re;
+  vq_ptr_t  take_idx, ahead_idx;
   prim_ram_1r1w #(.Width($bits(vq_head_t)), .Depth(Pairs * Depth)) u_heads (
     .clk_i,
     .we_i   (store),
     .waddr_i(($clog2(Pairs * Depth))'({head_p, wr_old[DW-1:0]})),
     .wdata_i(head_i),
     .re_i   (head_re),
-    .raddr_i(($clog2(Pairs * Depth))'({walk_p, take_idx[DW-1:0]})),
+    .raddr_i(($clog2(Pairs * Depth))'({walk_p, (st_q == StCheck) ? take_idx[DW-1:0]
+                                                                 : ahead_idx[DW-1:0]})),
     .rdata_o(head_rd)
   );
 
@@ -187,7 +190,7 @@ module vq_walker
 
   // ---------------------------------------------------------------- the walk
   assign take_idx = spec_q ? ptr_q : commit_rd;
-  assign head_re  = (st_q == StCheck);
+  assign head_re  = (st_q == StCheck) || ahead_re;
   // A request waits for the report of room, so that the queue named there is still this one.
   assign buf_req_ready_o = (st_q == StIdle) && !commit_i && !rewind_i && !credit_lost_q;
 
@@ -207,7 +210,55 @@ module vq_walker
   wire bad_addr     = &d_q.addr[63:32];
   wire bad          = (d_q.len == '0) || bad_addr || bad_dir || bad_indirect || bad_count;
 
-  assign rd_valid_o = (st_q == StFetch);
+  // ---------------------------------------------------------------- chains read ahead
+  logic       ahead_hit, ahead_ready, ahead_err, ahead_idle, ahead_valid, ahead_rd_ready;
+  logic [2:0] ahead_slot, ahead_count;
+  vq_rd_t     ahead_rd;
+  logic       use_q;         // the chain's first part is there or on its way
+  logic       in_slot_q;     // the window is what was read ahead
+  logic       own_q;         // the read offered is one ahead
+  if (!IsRx) begin : g_ahead
+    vq_chain_ahead u_ahead (
+      .clk_i, .rst_ni, .fn_rst_i, .run_i, .indirect_i,
+      .idle_o    (ahead_idle),
+      .restart_i ((buf_req_valid_i && buf_req_ready_o && buf_req_q_i != q_q) ||
+                  (clear && clear_i.q == q_q)),
+      .q_i       (q_q),
+      .ring_i    (ring),
+      .commit_i  (commit_rd),
+      .wr_i      (wr_rd),
+      .take_i    (st_q == StHead),
+      .take_idx_i(ptr_q - 1'b1),
+      .head_re_o (ahead_re),
+      .head_gnt_i(st_q != StCheck),
+      .head_idx_o(ahead_idx),
+      .head_i    (head_rd.desc),
+      .rd_valid_o(ahead_valid),
+      .rd_ready_i(ahead_rd_ready),
+      .rd_o      (ahead_rd),
+      .done_i,
+      .hit_o     (ahead_hit),
+      .ready_o   (ahead_ready),
+      .err_o     (ahead_err),
+      .slot_o    (ahead_slot),
+      .count_o   (ahead_count)
+    );
+  end else begin : g_none
+    assign {ahead_hit, ahead_ready, ahead_err, ahead_valid, ahead_re} = '0;
+    assign {ahead_slot, ahead_count, ahead_idx, ahead_rd} = '0;
+    assign ahead_idle = 1'b1;
+    logic unused_ahead;
+    assign unused_ahead = ahead_rd_ready;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) own_q <= 1'b0;
+    else if (rd_valid_o) own_q <= own_q && !rd_ready_i;
+    else own_q <= ahead_valid;
+  end
+  assign ahead_rd_ready = own_q && rd_ready_i;
+  wire fetched = (st_q == StFetch) && rd_ready_i && !own_q;
+
+  assign rd_valid_o = own_q ? ahead_valid : (st_q == StFetch);
   always_comb begin
     rd_o        = '0;
     rd_o.area   = in_table_q ? AreaAbs : AreaDesc;
@@ -217,19 +268,21 @@ module vq_walker
     rd_o.len    = {get, 4'd0};
     rd_o.ptr    = Buffer;
     rd_o.client = Client;
+    if (own_q) rd_o = ahead_rd;
   end
   vq_cookie_t cookie;
   assign cookie = vq_cookie_t'(done_i.cookie);
   wire done = done_i.valid && (cookie.client == Client);
 
   assign ram_req_o  = (st_q == StWord0) || (st_q == StWord1 && ram_valid_i);
-  assign ram_addr_o = {Buffer[11:8], in_window[3:0], (st_q == StWord1)};
+  assign ram_addr_o = {in_slot_q ? {CtlAhead[11:9], ahead_slot, in_window[1:0]}
+                                 : {Buffer[11:8], in_window[3:0]}, (st_q == StWord1)};
 
   assign seg_valid_o = (st_q == StEmit) || (st_q == StNone) || (st_q == StError);
   assign seg_o       = seg_q;
   assign error_o     = (st_q == StError) && seg_ready_i;
   assign error_q_o   = q_q;
-  assign idle_o      = (st_q == StIdle) && !credit_lost_q;
+  assign idle_o      = (st_q == StIdle) && !credit_lost_q && ahead_idle;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -265,9 +318,10 @@ module vq_walker
         StEmit: if (seg_ready_i) st_q <= seg_q.last ? StIdle : StFollow;
         StFollow: begin
           if (want_q >= limit_q) st_q <= StError;
+          else if (use_q) st_q <= (ahead_ready && ahead_err) ? StError : StFollow;
           else st_q <= hit ? StWord0 : StFetch;
         end
-        StFetch: if (rd_ready_i) st_q <= StFetchWait;
+        StFetch: if (fetched) st_q <= StFetchWait;
         StFetchWait: if (done_q) st_q <= done_err_q ? StError : StWord0;
         StWord0: if (ram_gnt_i) st_q <= StWord1;
         StWord1: if (ram_valid_i) st_q <= ram_gnt_i ? StWord2 : StWord0;
@@ -295,8 +349,9 @@ module vq_walker
         limit_q <= ring_size(ring);
       end
       StHead: begin
-        d_q  <= head_rd.desc;
-        id_q <= head_rd.id;
+        d_q   <= head_rd.desc;
+        id_q  <= head_rd.id;
+        use_q <= ahead_hit;
       end
       StSegment: begin
         seg_q <= '{none: 1'b0, off: 1'b0, err: bad, last: !d_q.next_valid || bad,
@@ -315,8 +370,15 @@ module vq_walker
       StFollow: begin
         seg_q.err  <= 1'b1;
         seg_q.last <= 1'b1;
+        if (use_q && ahead_ready) begin
+          use_q       <= 1'b0;
+          in_slot_q   <= 1'b1;
+          win_base_q  <= want_q;
+          win_count_q <= {2'd0, ahead_count};
+        end
       end
       StFetch: begin
+        in_slot_q   <= 1'b0;
         win_base_q  <= want_q;
         win_count_q <= get;
       end
@@ -335,5 +397,5 @@ module vq_walker
 
   logic unused;
   assign unused = ^{cookie, clear_i.q, cfg_i, head_q_i, q_q, check_q_i, look_q_i,
-                    in_window[11:4], left[11:5], Buffer[7:0]};
+                    in_window[11:4], left[11:5], Buffer[7:0], ahead_idx};
 endmodule
