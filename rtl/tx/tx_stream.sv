@@ -7,7 +7,9 @@
 // while tx_fifo has no room or needs its write port, and for a cycle when tx_offload reads. Beats
 // that are on their way are never held up: tx_fifo has reserved room for them.
 //
-// Invariant: a job's space is freed after its last read.
+// Space is freed word by word behind the reads of payload, what remains with a job's last.
+//
+// Invariant: no word is freed before its last byte was read.
 `include "ferronic_assert.svh"
 module tx_stream
   import ferronic_pkg::*;
@@ -74,6 +76,8 @@ module tx_stream
   wire last  = (left_q <= 14'(Lanes));
   wire issue = busy_q && !empty_q && !ram_taken_i && (load_q || room_i);
   wire fin   = busy_q && (empty_q || (issue && last));
+  // Beats behind the headers use up a word each.
+  wire frees = issue && !last && (hdr_left_q == '0) && (free_q != '0);
   wire sends = !job_i.empty && !job_i.load;
   wire start = job_valid_i && job_ready_o;
 
@@ -98,11 +102,11 @@ module tx_stream
     end else begin
       if (start) busy_q <= 1'b1;
       else if (fin) busy_q <= 1'b0;
-      free_valid_o <= fin;
+      free_valid_o <= fin || frees;
     end
   end
   always_ff @(posedge clk_i) begin
-    free_words_o <= free_q;
+    free_words_o <= fin ? free_q : (AddrW + 1)'(1);
     if (start) begin
       empty_q    <= job_i.empty;
       load_q     <= job_i.load;
@@ -119,6 +123,7 @@ module tx_stream
       beat_q     <= '0;
       free_q     <= (AddrW + 1)'(job_i.free);
     end else if (issue) begin
+      if (frees) free_q <= free_q - 1'b1;
       first_q    <= 1'b0;
       hdr_left_q <= (hdr_left_q >= 8'(Lanes)) ? hdr_left_q - 8'(Lanes) : '0;
       left_q     <= left_q - 14'(Lanes);
