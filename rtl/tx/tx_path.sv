@@ -137,7 +137,6 @@ module tx_path
 
   tx_reader #(.DataW(DataW), .RamBytes(RamBytes)) u_reader (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
-    .gso_i       (offload_i.tso4 || offload_i.tso6 || offload_i.uso),
     .idle_o      (reader_idle),
     .drain_o     (drain),
     .seek_o      (seek),

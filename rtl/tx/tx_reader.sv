@@ -30,7 +30,6 @@ module tx_reader
   input  logic         rst_ni,
   input  logic         fn_rst_i,
   input  logic         pause_i,
-  input  logic         gso_i,     // frames that are to be cut up may come
   output logic         idle_o,
   output logic         drain_o,   // reads from before a function reset are still out
 
@@ -70,6 +69,9 @@ module tx_reader
   localparam int unsigned MinBytes = MinFrameBytes + VirtioHdrBytes;
   localparam int unsigned ChunkW = $clog2(Chunk);
 
+  if (MaxGsoBytes != 'h10021 || TxLenW != 17) begin : g_bad_limit
+    $error("%m: too_long is written for MaxGsoBytes = 65569, not %0d", MaxGsoBytes);
+  end
   // A whole frame must be able to wait behind a chunk that does not fit.
   if (RamBytes > 65536 || RamBytes < MaxPlainBytes + Chunk + 2 * Lanes) begin : g_bad_ram
     $error("%m: RamBytes (%0d) must hold the largest frame and a chunk, and be at most 65536",
@@ -129,12 +131,12 @@ module tx_reader
   assign seg_chunk  = chunk_of(seg_i.addr[ChunkW-1:0], seg_i.len[TxLenW-1:0]);
   assign next_chunk = chunk_of('0, seg_left_q);
 
-  wire [TxLenW:0] limit = gso_i ? (TxLenW + 1)'(MaxGsoBytes) : (TxLenW + 1)'(MaxPlainBytes);
-  wire     too_long = all_q > limit;
+  // More than MaxGsoBytes, 10021 in hex, without a carry chain: this decides late in the cycle. What
+  // is too long to be sent whole, tx_offload drops.
+  wire     too_long = all_q[17] || (all_q[16] && (|all_q[15:6] || (all_q[5] && |all_q[4:1])));
   wire     more = (seg_left_q != '0);
   wire     ends_frame = seg_last_q && !more;
-  wire     space = {{(ChunkW + 1){1'b0}}, free_q, {LaneW{1'b0}}} >=
-                   {{(AddrW + 1 + LaneW){1'b0}}, chunk_q + chunk_t'(Lanes - 1)};
+  wire     space = free_q > count_t'(chunk_q >> LaneW);
   wire     issue = (state_q == StRead) && !seg_none_q && !seg_err_q && !too_long;
   wire     ret_free = !ret_valid_q;
   logic    req_valid, req_ready;
@@ -288,6 +290,7 @@ module tx_reader
   logic unused;
   assign unused = ^seg_i.len[31:TxLenW]; // the walker saturates lengths at 17 bits
 
+  `FERRONIC_ASSERT(TooLong, too_long == (all_q > (TxLenW + 1)'(MaxGsoBytes)), clk_i, rst_ni)
   `FERRONIC_ASSERT(FreeInRange, free_q <= count_t'(Words), clk_i, rst_ni)
   `FERRONIC_ASSERT(DonesAreExpected, !rd_done_i || out_q != '0, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(ReqStable, buf_req_valid_o, buf_req_ready_i || fn_rst_i, buf_req_q_o,
