@@ -210,11 +210,12 @@ module dma_read
   wire  s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !s1_miss.ended;
 
   // All that is missing, or a part of it; a payload of more DWs than are missing fits neither. The
-  // last DW may hold up to three bytes more than are missing.
-  wire [12:0] s1_left = s1_miss.rest - s0_q.span;   // if a part
-  wire s1_part = (s0_q.span < s1_miss.rest);
+  // last DW may hold up to three bytes more than are missing. What fits says itself how much is
+  // missing, so that only two comparisons wait for the look-up.
+  wire [12:0] s1_left = s0_q.rest - s0_q.span;      // if a part
+  wire s1_part = (s0_q.span < s0_q.rest);
   wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) &&
-                 ({1'b0, s0_q.span_m1, 2'b00} < s1_miss.rest);
+                 ({1'b0, s0_q.span_m1, 2'b00} < s0_q.rest);
 
   wire s1_sop   = s0_valid_q && s0_sop_q;
   wire s1_take  = s1_sop && s1_known && (s0_q.failed || s1_fits);
@@ -284,7 +285,7 @@ module dma_read
         s2_word_q  <= s1_miss.ptr[15:LaneW];
         s2_off_q   <= s1_miss.ptr[LaneW-1:0];
         s2_lead_q  <= s1_miss.low[1:0];
-        s2_end_q   <= s1_part ? s0_q.span : s1_miss.rest;
+        s2_end_q   <= s1_part ? s0_q.span : s0_q.rest;
       end else begin
         s2_word_q <= s2_word_q + 1'b1;
         s2_lead_q <= '0;

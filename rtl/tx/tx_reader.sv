@@ -131,8 +131,8 @@ module tx_reader
   assign seg_chunk  = chunk_of(seg_i.addr[ChunkW-1:0], seg_i.len[TxLenW-1:0]);
   assign next_chunk = chunk_of('0, seg_left_q);
 
-  // More than MaxGsoBytes, 10021 in hex, without a carry chain: this decides late in the cycle. What
-  // is too long to be sent whole, tx_offload drops.
+  // More than MaxGsoBytes, 10021 in hex, without a carry chain: this decides late in the cycle.
+  // What is too long to be sent whole, tx_offload drops.
   wire     too_long = all_q[17] || (all_q[16] && (|all_q[15:6] || (all_q[5] && |all_q[4:1])));
   wire     more = (seg_left_q != '0);
   wire     ends_frame = seg_last_q && !more;

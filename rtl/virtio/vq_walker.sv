@@ -6,7 +6,7 @@
 // Heads are stored in ring order, Depth for each queue, addressed by the available index itself, so
 // the pointers are ring indexes (their low bits): `wr` (stored), `commit` (taken for good; vq_avail
 // may refill), and the one walking pointer of the queue being served. A rewind gives back what was
-// taken since the last commit; after an answer of `none` only a rewind may follow.
+// taken since the last commit.
 //
 // A chain is followed in windows: up to ChainWindow descriptors are read at once, in the hope that
 // `next` counts upwards, as drivers mostly do; an indirect table is read WindowMax entries at once.
@@ -228,7 +228,7 @@ module vq_walker
       .commit_i  (commit_rd),
       .wr_i      (wr_rd),
       .take_i    (st_q == StHead),
-      .take_idx_i(ptr_q - 1'b1),
+      .take_idx_i(take_idx),
       .head_re_o (ahead_re),
       .head_gnt_i(st_q != StCheck),
       .head_idx_o(ahead_idx),
@@ -342,13 +342,13 @@ module vq_walker
         count_q     <= '0;
       end
       StCheck: begin
-        ptr_q <= take_idx + 1'b1;
         seg_q <= '0;
         seg_q.none <= 1'b1;
         seg_q.off  <= !enabled || !run_i;
         limit_q <= ring_size(ring);
       end
       StHead: begin
+        ptr_q <= take_idx + 1'b1;
         d_q   <= head_rd.desc;
         id_q  <= head_rd.id;
         use_q <= ahead_hit;
@@ -391,7 +391,8 @@ module vq_walker
   end
 
   `FERRONIC_ASSERT_STABLE(SegStable, seg_valid_o, seg_ready_i || fn_rst_i, seg_o, clk_i, rst_ni)
-  `FERRONIC_ASSERT(NeverPastStored, !(st_q == StHead) || (ptr_q - commit_rd) <= (wr_rd - commit_rd),
+  `FERRONIC_ASSERT(NeverPastStored,
+                   !(st_q == StHead) || (take_idx - commit_rd) < (wr_rd - commit_rd),
                    clk_i, rst_ni)
   `FERRONIC_ASSERT(OneAtATime, !(commit_i && rewind_i), clk_i, rst_ni)
 
