@@ -13,7 +13,7 @@ module ferronic_core
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned QueuePairs = 4,
-  // Simulation may skip idle time; a board has no use for the logic.
+  // Simulation may skip idle time; a board has no use for the logic, and `idle_o` is 0 there.
   parameter bit TimeSkip = 1'b1,
   localparam int unsigned BytesW = $clog2(DataW / 8) + 1
 ) (
@@ -421,7 +421,8 @@ module ferronic_core
 
   // ---------------------------------------------------------------- idleness
   assign drained    = rx_idle && tx_drained && virtio_drained && ep_drained;
-  assign idle_o     = (rx_idle || rx_stalled) && tx_idle && virtio_idle && ep_quiet && reset_idle;
+  assign idle_o     = (rx_idle || rx_stalled) && tx_idle && virtio_idle && ep_quiet && reset_idle &&
+                      TimeSkip;
   assign deadline_o = (timeout_armed && TimeSkip) ? time_q + {32'd0, timeout_left} : '1;
 
   // Commits name the queue of the last request, which the walker knows.

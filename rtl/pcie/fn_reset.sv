@@ -68,6 +68,13 @@ module fn_reset
   );
   wire last = (queue_q == qid_t'(NumQueues - 1));
 
+  // They come from all over the card.
+  logic dma_idle_q, drained_q;
+  always_ff @(posedge clk_i) begin
+    dma_idle_q <= dma_idle_i;
+    drained_q  <= drained_i;
+  end
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q         <= StPowerUp;
@@ -97,15 +104,15 @@ module fn_reset
           end
         end
         StHalt: begin
-          quiet_q <= dma_idle_i ? quiet_q + 4'd1 : '0;
-          if (dma_idle_i && quiet_q == Settle) st_q <= StClear;
+          quiet_q <= dma_idle_q ? quiet_q + 4'd1 : '0;
+          if (dma_idle_q && quiet_q == Settle) st_q <= StClear;
         end
         StPause: begin
-          quiet_q <= drained_i ? quiet_q + 4'd1 : '0;
+          quiet_q <= drained_q ? quiet_q + 4'd1 : '0;
           if (want_reset_q) begin
             st_q    <= StHalt;
             quiet_q <= '0;
-          end else if (drained_i && quiet_q == Settle) st_q <= StClearQueue;
+          end else if (drained_q && quiet_q == Settle) st_q <= StClearQueue;
         end
         StClearQueue: begin
           if (at_q[1:0] != 2'd3) at_q <= at_q + 1'b1;

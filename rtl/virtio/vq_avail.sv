@@ -17,8 +17,8 @@
 // A ring entry is never read before its index is known. An index more than the ring ahead of the
 // used index is a protocol error. While much is in hand (RxEnough, TxEnough) it does not ask for
 // more; consumption is reported and makes it look again. During a pause doorbells and room are
-// taken and noted, but nothing is begun. Latency: 4 cycles from event to request; one event at a
-// time, 6 to 8 cycles each.
+// taken and noted, but nothing is begun. Latency: 5 cycles from event to request; one event at a
+// time, 7 to 9 cycles each.
 `include "ferronic_assert.svh"
 module vq_avail
   import ferronic_pkg::*;
@@ -96,8 +96,8 @@ module vq_avail
   } state_t;
 
   typedef enum logic [3:0] {
-    StPick, StRam, StRamWait, StLoad, StUpdate, StDecide, StEntries, StGuess, StEvent, StIndex,
-    StStore
+    StPick, StRam, StRamWait, StLoad, StUpdate, StClip, StDecide, StEntries, StGuess, StEvent,
+    StIndex, StStore
   } st_e;
   typedef enum logic [1:0] {EvDoorbell, EvIndex, EvCredit, EvList} ev_e;
 
@@ -114,6 +114,7 @@ module vq_avail
   logic [ 2:0] slot_q, last_slot_q;
   logic [ 3:0] slots_used_q;
   logic        relist_q;
+  logic        some_q, more_q, put_off_q;  // entries to ask for; more than fit now
   logic        guess_q;
   logic [10:0] first_q;      // descriptor guessed for the first entry
 
@@ -347,7 +348,7 @@ module vq_avail
         StRamWait: if (ram_valid_i) st_q <= StLoad;
         StLoad: st_q <= StUpdate;
         StUpdate: begin
-          st_q <= StDecide;
+          st_q <= StClip;
           if (ev_q == EvIndex && idx_err_q) begin
             error_o <= 1'b1;
             st_q    <= StStore;
@@ -356,11 +357,12 @@ module vq_avail
             st_q    <= StStore;
           end
         end
+        StClip: st_q <= StDecide;
         StDecide: begin
           st_q <= StStore;
           if (en && run_i && !pause_i) begin
-            if (avail != '0) begin
-              if (!put_off && slot_ok) st_q <= StEntries;
+            if (some_q) begin
+              if (!put_off_q && slot_ok) st_q <= StEntries;
             end else if (enough_q) begin
               st_q <= StStore;
             end else if (!s_q.reading && idxq_ready && s_q.ask) begin
@@ -407,15 +409,20 @@ module vq_avail
           s_q.armed <= 1'b0;
         end
       end
+      StClip: begin
+        some_q    <= (avail != '0);
+        more_q    <= (avail != {11'd0, c_count});
+        put_off_q <= put_off;
+        count_q   <= c_count;
+        guess_q   <= guess_on_q && (c_count <= room_q);
+      end
       StDecide: begin
-        count_q <= c_count;
-        guess_q <= guess_on_q && (c_count <= room_q);
         if (pause_i) begin
           relist_q <= en && run_i;
         end else if (en && run_i) begin
-          if (avail != '0) begin
+          if (some_q) begin
             // What cannot start now is looked at again, or when room is reported.
-            relist_q <= !put_off && (!slot_ok || avail != {11'd0, c_count});
+            relist_q <= !put_off_q && (!slot_ok || more_q);
           end else if (!enough_q && !s_q.reading && !idxq_ready && (s_q.ask || !s_q.armed)) begin
             relist_q <= 1'b1;
           end
@@ -426,7 +433,7 @@ module vq_avail
         if (rd_ready_i) begin
           s_q.fetched <= s_q.fetched + {11'd0, count_q};
           // All known entries asked for: look again whether there are more.
-          if (avail == {11'd0, count_q}) relist_q <= 1'b1;
+          if (!more_q) relist_q <= 1'b1;
         end
       end
       StEvent: s_q.armed <= 1'b1;
