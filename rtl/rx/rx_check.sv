@@ -3,7 +3,7 @@
 // What header_parser says of each frame that is received: one result for each frame that ends with
 // `beat_last_i`, in order. A frame that is begun anew before that gets none.
 //
-// At 64 bits beats are words and go straight into one parser: a result four cycles after the last
+// At 64 bits beats are words and go straight into one parser: a result five cycles after the last
 // beat, no beat is ever held off. Wider, up to Lanes frames are worked on at once: the first 128
 // bytes are kept and walked after the frame's end, a word a cycle, the rest is summed as it passes;
 // a frame takes at most 24 cycles behind those before it. `ready_o` is low while all are taken;
@@ -39,13 +39,26 @@ module rx_check
     logic        unused;
     assign unused = ^{layout_valid, layout};
     assign ready_o = 1'b1;
+    logic              valid_q, first_q, last_q;
+    logic [BytesW-1:0] bytes_q;
+    logic [DataW-1:0]  data_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni || clr_i) valid_q <= 1'b0;
+      else valid_q <= beat_valid_i;
+    end
+    always_ff @(posedge clk_i) begin
+      first_q <= beat_first_i;
+      last_q  <= beat_last_i;
+      bytes_q <= beat_bytes_i;
+      data_q  <= beat_data_i;
+    end
     header_parser #(.WindowBytes(WindowBytes)) u_parser (
       .clk_i, .rst_ni, .clr_i,
-      .valid_i       (beat_valid_i),
-      .first_i       (beat_first_i),
-      .last_i        (beat_last_i),
-      .bytes_i       (beat_bytes_i),
-      .data_i        (beat_data_i),
+      .valid_i       (valid_q),
+      .first_i       (first_q),
+      .last_i        (last_q),
+      .bytes_i       (bytes_q),
+      .data_i        (data_q),
       .tail_sum_i    ('0),
       .tail_len_i    ('0),
       .layout_valid_o(layout_valid),

@@ -96,7 +96,8 @@ module vq_chain_ahead
                                              head_i.len[3:0] == '0 && head_i.addr[1:0] == '0)
                                           : (head_i.next_valid && head_i.next < ring_size(ring_i));
   wire [2:0]  n         = (there >= 12'(Entries)) ? 3'(Entries) : there[2:0];
-  wire        go        = run_i && !flush_q && !restart_i && !fresh_q && (next_q != wr_i) && !full;
+  // Not with restart_i, which is known late: what is looked at then is dropped a cycle later.
+  wire        go        = run_i && !flush_q && !fresh_q && (next_q != wr_i) && !full;
 
   assign head_re_o  = (st_q == StIdle) && go;
   assign head_idx_o = next_q;
@@ -112,7 +113,7 @@ module vq_chain_ahead
     end else begin
       unique case (st_q)
         StIdle: if (head_re_o && head_gnt_i) st_q <= StLook;
-        StLook: st_q <= (sound && n != '0 && !restart_i) ? StSend : StIdle;
+        StLook: st_q <= (sound && n != '0 && !restart_i && !fresh_q) ? StSend : StIdle;
         StSend: if (rd_ready_i) st_q <= StIdle;
         default: st_q <= StIdle;
       endcase
