@@ -8,6 +8,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use ferronic::gro::{GroOptions, GroStats};
+use ferronic::spec::net::MAX_SEGMENTED_FRAME;
 use ferronic::{MAX_BURST, QueuePair, RxFrame};
 use pcap_file::pcap::{PcapHeader, PcapWriter, RawPcapPacket};
 use pcap_file::{DataLink, Endianness, TsResolution};
@@ -15,7 +17,7 @@ use serde_json::json;
 
 use crate::error::{CliError, Outcome};
 use crate::files::Output;
-use crate::options::{QueueOptions, Stop};
+use crate::options::{QueueOptions, Stop, Switch, merged};
 use crate::progress::Progress;
 
 /// Longest wait for an interrupt: signals and progress are looked at in between.
@@ -32,6 +34,9 @@ pub struct Capture {
     /// Write a JSON line for each frame to this file.
     #[arg(long, value_name = "FILE")]
     metadata: Option<PathBuf>,
+    /// Merge TCP segments in the driver, and write what came of them.
+    #[arg(long, value_enum, default_value_t = Switch::Off)]
+    gro: Switch,
     /// Stop after this many frames.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -73,6 +78,10 @@ impl Capture {
         let pcap = Output::open(&self.write)?;
         let metadata = self.metadata.as_deref().map(Output::open).transpose()?;
         let (device, mut pairs) = self.queues.open()?;
+        for pair in &mut pairs {
+            let gro = (self.gro == Switch::On).then(GroOptions::default);
+            pair.rx.set_gro(gro)?;
+        }
         let mut sink = Sink::new(self, pcap, metadata)?;
         let mut progress = Progress::new("captured");
         let received = self.receive(&device, &mut pairs, &stop, &mut sink, &mut progress);
@@ -80,6 +89,11 @@ impl Capture {
         let flushed = sink.flush();
         progress.finish();
         received.and(flushed)?;
+        if self.gro == Switch::On {
+            let stats = pairs.iter().map(|pair| pair.rx.gro_stats());
+            let all = stats.fold(GroStats::default(), |all, one| all.plus(&one));
+            eprintln!("merged {}", merged(&all));
+        }
         drop(pairs);
         device.close()?;
         Ok(Outcome::Done)
@@ -136,7 +150,7 @@ impl Capture {
 impl<'a> Sink<'a> {
     fn new(options: &'a Capture, pcap: Output, metadata: Option<Output>) -> Result<Self, CliError> {
         let header = PcapHeader {
-            snaplen: 65_535,
+            snaplen: MAX_SEGMENTED_FRAME as u32,
             datalink: DataLink::ETHERNET,
             ts_resolution: TsResolution::MicroSecond,
             endianness: Endianness::Little,

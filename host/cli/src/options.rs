@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use ferronic::gro::GroStats;
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
 use ferronic::{CompletionPolicy, Device, DeviceConfig, QueuePair};
@@ -123,6 +124,16 @@ impl QueueOptions {
     pub fn open(&self) -> Result<(Device, Vec<QueuePair>), CliError> {
         Ok(Device::open(self.function()?, self.config())?)
     }
+}
+
+/// What merging did, for people.
+pub fn merged(stats: &GroStats) -> String {
+    format!(
+        "{} segments in {} units, {:.1} segments a unit",
+        stats.segments,
+        stats.units,
+        stats.segments_a_unit()
+    )
 }
 
 /// Becomes true at SIGINT or SIGTERM; a second one ends the process.

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use ferronic::gro::GroStats;
 use ferronic::phy::{Phy, PhyStats};
 use ferronic::{Device, TxStats};
 use smoltcp::iface::{Config, Interface, SocketSet};
@@ -40,6 +41,8 @@ pub struct Traffic {
     pub sent: TxStats,
     /// Frames received, by who verified them.
     pub received: PhyStats,
+    /// What the driver merged of it.
+    pub merged: GroStats,
     /// The card cut what was sent into segments.
     pub tso: bool,
     /// The card made the checksums of what was sent.
@@ -95,6 +98,7 @@ impl<'a> Stack<'a> {
         Traffic {
             sent: self.phy.pair().tx.stats(),
             received: self.phy.stats(),
+            merged: self.phy.gro_stats(),
             tso: self.phy.segments_up_to().is_some(),
             checksum: self.phy.makes_checksums(),
         }

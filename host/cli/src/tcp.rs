@@ -17,7 +17,7 @@ use smoltcp::wire::IpAddress;
 
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
-use crate::options::{QueueOptions, Stop, Switch};
+use crate::options::{QueueOptions, Stop, Switch, merged};
 use crate::progress::Progress;
 use crate::stack::{AddressOptions, DEFAULT_MTU, Stack, Traffic, WAIT};
 use transfer::{Checked, Transfer};
@@ -83,6 +83,9 @@ pub struct Tcp {
     /// Let the card make the checksums of what is sent.
     #[arg(long, value_enum, default_value_t = Switch::On)]
     checksum: Switch,
+    /// Merge received segments in the driver: the stack takes up to 64 KB at a time.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    gro: Switch,
     /// How long nothing may move before the transfer is given up.
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     timeout_ms: u64,
@@ -116,6 +119,7 @@ impl Tcp {
             mtu: Some(mtu),
             checksum: self.checksum == Switch::On,
             segmentation: self.tso == Switch::On,
+            gro: self.gro == Switch::On,
         };
         let phy = Phy::with_options(pairs.remove(0), options);
         let stack = Stack::new(&self.network, self.address, &device, phy)?;
@@ -300,6 +304,9 @@ impl Tcp {
             got.verified + got.completed,
             got.refused
         );
+        if self.gro == Switch::On {
+            println!("merged   {}", merged(&done.traffic.merged));
+        }
     }
 
     fn report(&self, done: &Done, mtu: u16) -> Value {
@@ -309,6 +316,7 @@ impl Tcp {
             "mtu": mtu,
             "tso": Switch::name(done.traffic.tso),
             "checksum": Switch::name(done.traffic.checksum),
+            "gro": Switch::name(self.gro == Switch::On),
             "sha256": done.checked.received,
             "intact": done.checked.sent == done.checked.received,
         });
@@ -316,6 +324,7 @@ impl Tcp {
             json!({"name": name, "params": &params, "value": value, "unit": unit})
         };
         let (sent, got) = (&done.traffic.sent, &done.traffic.received);
+        let merged = &done.traffic.merged;
         json!({"command": "tcp", "figures": [
             figure("tcp_bytes", done.checked.bytes.into(), "B"),
             figure("tcp_s", done.seconds.into(), "s"),
@@ -326,6 +335,8 @@ impl Tcp {
             figure("verified_by_card", got.by_card.into(), "frames"),
             figure("verified_by_driver", (got.verified + got.completed).into(), "frames"),
             figure("refused", got.refused.into(), "frames"),
+            figure("units", got.units.into(), "frames"),
+            figure("segments_per_unit", merged.segments_a_unit().into(), "segments"),
         ]})
     }
 }

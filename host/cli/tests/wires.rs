@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ferronic_oracle::{Header, Segment, resegment};
 use ferronic_sim::SimConfig;
 use ferronic_sim::wire::{PeerWire, StreamWire, TapWire, Wire};
 use served::{PATIENCE, Served, assert_same, frames, read_pcap, text, wait, write_pcap};
@@ -237,6 +238,50 @@ fn stats_file_tells_what_was_sent_and_captured() {
     assert_eq!(figure("bytes", "tx"), bytes);
     assert!(figure("last_stamp", "tx") > received);
     assert_eq!(figure("drops", "tx"), 0);
+}
+
+#[test]
+fn capture_merges_in_the_driver_if_told_to() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (input, output) = (dir.path().join("in.pcap"), dir.path().join("out.pcap"));
+    let metadata = dir.path().join("frames.json");
+    let mut next = Segment::v4(1, 1000);
+    let all: Vec<_> = (0..200)
+        .map(|_| {
+            let frame = next.bytes();
+            next = next.next(1000);
+            frame
+        })
+        .collect();
+    write_pcap(&input, &all);
+    let served = Served::start(&format!("pcap:in={}", input.display()));
+    for gro in ["off", "on"] {
+        let arguments = ["capture", "--gro", gro, "--idle-timeout-ms", "1000"];
+        let files = ["--write", text(&output), "--metadata", text(&metadata)];
+        served.succeeds(&[&arguments[..], &files].concat());
+        let frames = read_pcap(&output);
+        let lines = std::fs::read_to_string(&metadata).expect("the file");
+        let headers = lines.lines().map(|line| {
+            let said: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let number = |name: &str| said[name].as_u64().expect("a number") as u16;
+            Header {
+                flags: number("flags") as u8,
+                gso_type: number("gso_type") as u8,
+                // The hint is not told.
+                hdr_len: u16::MAX,
+                gso_size: number("gso_size"),
+                csum_start: number("csum_start"),
+                csum_offset: number("csum_offset"),
+                num_buffers: number("num_buffers"),
+            }
+        });
+        let cut = headers.zip(&frames).flat_map(|(header, frame)| {
+            resegment(&header, frame).expect("a frame that a driver may be given")
+        });
+        assert_same(&cut.collect::<Vec<_>>(), &all, gro);
+        // How much a burst has is a matter of time.
+        assert_eq!(frames.len() < all.len(), gro == "on", "{}", frames.len());
+    }
 }
 
 #[test]

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ferronic::gro::GroOptions;
+use ferronic_oracle::lro::{Config, Lro};
 use ferronic_oracle::segment::{Segment, flag};
 use ferronic_oracle::{Rng, frames};
 use merging::{Delivered, Merger};
+use zerocopy::IntoBytes;
 
 /// Segments of the random streams.
 const SEGMENTS: u64 = 60_000;
@@ -241,6 +243,70 @@ fn random_streams_come_back_first_half() {
 #[test]
 fn random_streams_come_back_second_half() {
     random_streams(1);
+}
+
+/// Merges in bursts of one buffer a frame, and compares everything that is delivered with what the
+/// reference model of the card delivers for the same frames.
+fn as_the_model(frames: &[Vec<u8>], burst: usize) {
+    let mut merger = Merger::new(GroOptions::default(), 64, 2048);
+    let plenty = 1 << 30;
+    let mut model = Lro::new(Config {
+        contexts: plenty,
+        gap: u64::MAX,
+        hold: u64::MAX,
+        buffer: plenty,
+        first_descriptor: plenty,
+        ..Config::default()
+    });
+    model.post(0, 0, plenty);
+    for frames in frames.chunks(burst) {
+        for frame in frames {
+            merger.offer(frame, 0);
+            model.receive(0, 0, frame);
+        }
+        merger.end_of_burst(0);
+        model.stop(0);
+        let (got, want) = (merger.take(), model.take());
+        for (got, want) in got.iter().zip(&want) {
+            assert_eq!(usize::from(got.segments), want.segments);
+            assert!(
+                got.frame == want.frame,
+                "{:02x?}",
+                &got.frame[..64.min(got.frame.len())]
+            );
+            // All but the number of buffers.
+            let header = got.header.as_bytes();
+            assert_eq!(header[..10], want.header.bytes()[..10], "{want:?}");
+        }
+        assert_eq!(got.len(), want.len());
+    }
+}
+
+#[test]
+fn what_is_delivered_is_what_the_model_of_the_card_delivers() {
+    let (mut rng, count) = seeded(3);
+    let mut left = count / 2;
+    while left > 0 {
+        let n = rng.range(1, 1000).min(left);
+        left -= n;
+        let mut stream = Stream::new(1, &mut rng);
+        let mut other = Stream::new(2, &mut rng);
+        let frames: Vec<_> = (0..n)
+            .map(|_| {
+                let stream = if rng.chance(70) {
+                    &mut stream
+                } else {
+                    &mut other
+                };
+                stream.frame(&mut rng)
+            })
+            .collect();
+        as_the_model(&frames, rng.range(1, 64) as usize);
+    }
+    for (_, frames) in captures::all() {
+        let short: Vec<_> = frames.into_iter().filter(|f| f.len() <= 2036).collect();
+        as_the_model(&short, 64);
+    }
 }
 
 #[test]

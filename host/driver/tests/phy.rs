@@ -165,6 +165,29 @@ fn tcp_stream_arrives_whole_over_two_cards() {
 }
 
 #[test]
+fn stack_takes_units_that_the_driver_merged() {
+    let options = PhyOptions {
+        gro: true,
+        ..PhyOptions::default()
+    };
+    for offer in [OFFER, OFFER - Features::GUEST_CSUM] {
+        let (mut a, mut b) = (host(1, offer, options), host(2, offer, options));
+        let (mut count, mut broken) = (0, 0);
+        transfer((&mut a, &mut b), TOTAL, &mut |frame| {
+            count += 1;
+            if frame.len() > 100 && count % 31 == 0 {
+                frame[90] ^= 4;
+                broken += 1;
+            }
+        });
+        let (got, merged) = (b.phy.stats(), b.phy.gro_stats());
+        assert_eq!((got.refused, got.completed), (broken, 0));
+        assert!(got.units > 50 && got.units <= merged.units, "{got:?}");
+        assert!(merged.segments_a_unit() > 4.0, "{merged:?}");
+    }
+}
+
+#[test]
 fn frames_that_the_card_did_not_verify_are_verified_or_dropped() {
     let options = PhyOptions::default();
     for offer in [OFFER, OFFER - Features::TX_OFFLOADS - Features::GUEST_CSUM] {

@@ -9,7 +9,7 @@ use ferronic::pci::PciError;
 use ferronic::spec::NetHeader;
 use ferronic::spec::net::HEADER_LEN;
 use ferronic_oracle::frames::verdict;
-use ferronic_oracle::resegment_buffer;
+use ferronic_oracle::{Segment, resegment_buffer};
 use zerocopy::IntoBytes;
 
 /// Receive buffers.
@@ -35,6 +35,16 @@ impl Buffers for Memory {
         self.bytes.borrow_mut()[self.range(buffer, from, data.len())].copy_from_slice(data);
         Ok(())
     }
+}
+
+/// `first` and the next `n - 1`, of 100 bytes each.
+pub fn stream(first: &Segment, n: usize) -> Vec<Segment> {
+    let mut all = vec![first.clone()];
+    for _ in 1..n {
+        let next = all[all.len() - 1].next(100);
+        all.push(next);
+    }
+    all
 }
 
 /// Something delivered.
