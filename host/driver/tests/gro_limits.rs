@@ -155,14 +155,17 @@ fn held_buffers_are_bounded() {
 #[test]
 fn units_of_the_card_go_alone() {
     let first = Segment::v4(1, 100);
-    let unit = first.next(300);
     let header = NetHeader {
         flags: 1,
         gso_type: 1,
         gso_size: 100.into(),
         ..NetHeader::default()
     };
-    for verified in [false, true] {
+    // Of another length, and just what would continue the flow.
+    for (verified, unit) in [false, true]
+        .into_iter()
+        .flat_map(|verified| [300, 100].map(|length| (verified, first.next(length))))
+    {
         let mut merger = Merger::new(GroOptions::default(), 8, 2048);
         merger.offer(&first.bytes(), 0);
         merger.offer_with(header, verified, &unit.bytes(), 0);
@@ -193,5 +196,32 @@ fn first_buffer_without_all_headers_goes_alone() {
             out.iter().flat_map(Delivered::cut).collect::<Vec<_>>(),
             frames
         );
+    }
+}
+
+#[test]
+fn header_sums_and_identifications_that_wrap_are_foreseen() {
+    // The sum counts down as the identification counts up.
+    let first = Segment::v4(1, 100);
+    let near_zero = (0..=u16::MAX)
+        .map(|id| Segment {
+            id,
+            ..first.clone()
+        })
+        .find(|segment| segment.bytes()[24..26] == [0, 2])
+        .expect("some identification makes any sum");
+    let near_wrap = Segment {
+        id: 0xfffd,
+        ..first
+    };
+    for first in [near_zero, near_wrap] {
+        let frames: Vec<_> = stream(&first, 8).iter().map(Segment::bytes).collect();
+        let mut merger = Merger::new(GroOptions::default(), 8, 2048);
+        for frame in &frames {
+            merger.offer(frame, 0);
+        }
+        merger.end_of_burst(0);
+        let out = merger.take();
+        assert_eq!((out.len(), out[0].cut()), (1, frames));
     }
 }
