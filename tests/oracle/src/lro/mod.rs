@@ -32,7 +32,7 @@
 //!   behind the packet that are longer than the header window.
 //! * **Of several causes** the one counted is the first by the order of [`Cause`].
 //!
-//! Which rules there are is in [`classify`] (by the frame alone), [`context`] (by what is held) and
+//! Which rules there are is in `classify` (by the frame alone), `context` (by what is held) and
 //! here (the table, timers, buffers); rows are those of the rule table that the test plan follows.
 
 mod cause;
