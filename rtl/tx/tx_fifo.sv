@@ -4,9 +4,9 @@
 // the sum is added up while its beats are written and then put in its place. Beats of other frames
 // may leave before their frame is whole; it never runs dry, as all of it was in the landing RAM.
 //
-// One beat a cycle in, one out; five cycles and one without a beat from a frame's last to its sum;
-// nine from the first beat in to the first out. A function reset in the middle of a frame ends it
-// on the wire with `last` and `abort`.
+// One beat a cycle in, one out; a sum is written four cycles behind its frame's last beat, in a
+// cycle without a beat; seven cycles from a beat in to the same out. A function reset in the middle
+// of a frame ends it on the wire with `last` and `abort`.
 //
 // Invariant: on the wire, every frame that was begun is ended, and a beat offered does not change.
 `include "ferronic_assert.svh"

@@ -8,6 +8,8 @@
 // Slots chains, in the order of the heads. A slot is given back when its buffer is committed, all
 // of them when another queue is served. What it does not have the walker reads itself.
 //
+// A read that fails or is never answered ends its slot with `err`; the walker then fails the chain.
+//
 // Invariants: nothing is read that a posted head does not name; a slot is used again only when its
 // read has ended.
 `include "ferronic_assert.svh"
