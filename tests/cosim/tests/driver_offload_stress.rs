@@ -188,6 +188,29 @@ fn undamaged(card: &Card) {
     }
 }
 
+/// Three large frames are on their way, for so many cycles.
+fn begin(card: &mut Card, cycles: u64) {
+    let (frame, offload) = large(1);
+    for _ in 0..3 {
+        let pushed = card.pairs[0].tx.push_offload(&frame, offload);
+        assert_eq!(pushed.expect("sound"), PushResult::Queued);
+    }
+    card.pairs[0].tx.flush().expect("the device behaves");
+    card.function.run(cycles).expect("the card runs");
+}
+
+/// Sends one large frame and returns what is on the wire then.
+fn send(card: &mut Card, pair: usize, mark: u8) -> Vec<ferronic_sim::wire::SentFrame> {
+    let (frame, offload) = large(mark);
+    let tx = &mut card.pairs[pair].tx;
+    let pushed = tx.push_offload(&frame, offload);
+    assert_eq!(pushed.expect("sound"), PushResult::Queued);
+    tx.drain(std::time::Duration::from_secs(20))
+        .expect("it completes");
+    card.function.run(100_000).expect("the card runs");
+    card.wire.take_all()
+}
+
 #[test]
 fn queue_reset_in_the_middle_of_a_large_frame_leaves_a_queue_that_works() {
     for &data_w in WIDTHS {
@@ -201,29 +224,14 @@ fn queue_reset_in_the_middle_of_a_large_frame_leaves_a_queue_that_works() {
                 ..DeviceConfig::default()
             };
             let mut card = Card::open(sim, driver);
-            let (frame, offload) = large(1);
-            for _ in 0..3 {
-                let pushed = card.pairs[0].tx.push_offload(&frame, offload);
-                assert_eq!(pushed.expect("sound"), PushResult::Queued);
-            }
-            card.pairs[0].tx.flush().expect("the device behaves");
-            card.function.run(200 + 1371 * seed).expect("the card runs");
+            begin(&mut card, 200 + 1371 * seed);
             let tx = &mut card.pairs[0].tx;
             card.device.reset_queue_tx(tx).expect("the queue is reset");
             // What was taken may still leave; then both queues work as before.
             card.function.run(100_000).expect("the card runs");
             undamaged(&card);
             for pair in 0..2 {
-                let (frame, offload) = large(2 + pair as u8);
-                let tx = &mut card.pairs[pair].tx;
-                assert_eq!(
-                    tx.push_offload(&frame, offload).expect("sound"),
-                    PushResult::Queued
-                );
-                tx.drain(std::time::Duration::from_secs(20))
-                    .expect("it completes");
-                card.function.run(100_000).expect("the card runs");
-                let out = card.wire.take_all();
+                let out = send(&mut card, pair, 2 + pair as u8);
                 assert_eq!(out.len(), 45, "{data_w} bits, seed {seed}, pair {pair}");
                 let own = |out: &ferronic_sim::wire::SentFrame| out.data[29] == 2 + pair as u8;
                 assert!(out.iter().all(own));
@@ -242,13 +250,7 @@ fn device_reset_in_the_middle_of_a_large_frame_leaves_a_card_that_works() {
                 ..SimConfig::adversarial(seed)
             };
             let mut card = Card::open(sim, DeviceConfig::default());
-            let (frame, offload) = large(1);
-            for _ in 0..3 {
-                let pushed = card.pairs[0].tx.push_offload(&frame, offload);
-                assert_eq!(pushed.expect("sound"), PushResult::Queued);
-            }
-            card.pairs[0].tx.flush().expect("the device behaves");
-            card.function.run(200 + 1371 * seed).expect("the card runs");
+            begin(&mut card, 200 + 1371 * seed);
             let Card {
                 function,
                 wire,
@@ -260,16 +262,7 @@ fn device_reset_in_the_middle_of_a_large_frame_leaves_a_card_that_works() {
             let mut card = Card::attach(function, wire, DeviceConfig::default());
             card.function.run(20_000).expect("the card runs");
             undamaged(&card);
-            let (frame, offload) = large(9);
-            let tx = &mut card.pairs[0].tx;
-            assert_eq!(
-                tx.push_offload(&frame, offload).expect("sound"),
-                PushResult::Queued
-            );
-            tx.drain(std::time::Duration::from_secs(20))
-                .expect("it completes");
-            card.function.run(100_000).expect("the card runs");
-            let out = card.wire.take_all();
+            let out = send(&mut card, 0, 9);
             assert_eq!(out.len(), 45, "{data_w} bits, seed {seed}");
             assert!(out.iter().all(|out| !out.aborted && out.data[29] == 9));
             card.device.check().expect("the card is well");
