@@ -131,6 +131,58 @@ package ferronic_pkg;
     logic [6:0] l4_at;
   } hdr_layout_t;
 
+  // ---------------------------------------------------------------- large receive offload
+  // Settings, as the window has them. `gap` and `hold` count cycles of the time base.
+  typedef struct packed {
+    logic        strict;    // segments are merged, by the strict rules; otherwise nothing is
+    logic [23:0] gap;       // since the last segment
+    logic [23:0] hold;      // since the first
+    logic [15:0] max_bytes; // of a merged packet, from its IP header on
+  } lro_cfg_t;
+
+  // Why a unit was closed: a row of the rule table, or a limit of the card. Where several hold it
+  // is the first of this list.
+  typedef enum logic [4:0] {
+    // By the arriving frame alone.
+    LroUntrusted   = 5'd0,   // row 12
+    LroIpOptions   = 5'd1,   // row 2
+    LroFragment    = 5'd2,   // row 3
+    LroExtension   = 5'd3,   // row 9
+    LroMalformed   = 5'd4,   // row 11
+    LroTrailer     = 5'd5,   // row 10
+    LroSum         = 5'd6,   // rows 13 and 14
+    LroCanonical   = 5'd7,   // row 15
+    LroControl     = 5'd8,   // rows 19 to 21 and 23
+    LroEmpty       = 5'd9,   // row 29
+    LroFirstBuffer = 5'd10,  // the headers do not fit the first descriptor
+    // By comparison with what is held.
+    LroMoved       = 5'd11,  // the flow comes to another queue now
+    LroHeader      = 5'd12,  // rows 4, 6 to 8, 16, 17, 22, 24 to 28, 32 to 35: some byte differs
+    LroSequence    = 5'd13,  // row 31
+    LroId          = 5'd14,  // row 5
+    LroLarger      = 5'd15,  // row 37
+    LroLength      = 5'd16,  // row 38
+    LroBuffers     = 5'd17,  // row 39
+    // With the segment in it.
+    LroPush        = 5'd18,  // row 18
+    LroSmaller     = 5'd19,  // row 36
+    // Nothing to do with the flow.
+    LroEvicted     = 5'd20,  // row 40
+    LroGap         = 5'd21,  // row 41
+    LroHold        = 5'd22,  // row 41
+    LroLowWater    = 5'd23,
+    LroNoBuffer    = 5'd24,
+    LroStopped     = 5'd25   // row 41: a setting changes, or the link goes down
+  } lro_cause_e;
+
+  // What LRO tells the counters, at most one of each a cycle.
+  typedef struct packed {
+    logic       closed;
+    lro_cause_e cause;    // with closed
+    logic       opened;
+    logic       merged;   // a segment was appended
+  } lro_event_t;
+
   // ---------------------------------------------------------------- straps of the card
   typedef struct packed {
     logic [47:0] mac;         // first byte of the address in bits 47:40
