@@ -5,6 +5,8 @@
 //! * [`request`]: random buffers, sound and malformed.
 //! * [`frames`]: random received frames, and what may be claimed of them.
 //! * [`lro`]: the reference model of merging received segments.
+//! * [`card`]: what of that is particular to this card.
+//! * [`order`]: whether what was delivered is what arrived.
 //! * [`resegment()`]: the frames of the wire that a received unit stands for.
 //! * [`stream`]: random streams of segments, with everything that happens to them.
 //! * [`vectors`]: the smallest stream for each rule of merging.
@@ -13,10 +15,12 @@
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
+pub mod card;
 pub mod frames;
 mod header;
 pub mod lro;
 mod opinion;
+pub mod order;
 mod packet;
 pub mod request;
 mod resegment;

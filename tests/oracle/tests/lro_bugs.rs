@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{Host, cut, run, same};
+use common::{Host, run};
 use ferronic_oracle::lro::{Cause, Config, Lro, Profile, Unit};
+use ferronic_oracle::order::{cut, same};
 use ferronic_oracle::segment::{Segment, flag};
 use ferronic_oracle::vectors::Arrival;
 use ferronic_oracle::{NEEDS_CSUM, Offloads, Opinion, Outcome, opinion, transmit};

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Host, captures, cut, per_unit, run, same};
+use common::{Host, captures, per_unit, run};
 use ferronic_oracle::frames::verdict;
 use ferronic_oracle::lro::{Cause, Config, Counters, Lro, Profile};
+use ferronic_oracle::order::{cut, same};
 use ferronic_oracle::stream::Bulk;
 use ferronic_oracle::vectors::Arrival;
 

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{Host, cut, run, same};
+use common::{Host, run};
 use ferronic_oracle::lro::{Config, Lro};
+use ferronic_oracle::order::{cut, same};
 use ferronic_oracle::segment::{Segment, flag};
 use ferronic_oracle::{parse, vectors::Arrival};
 

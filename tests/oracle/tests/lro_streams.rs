@@ -4,8 +4,9 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Host, cut, nightly, run, same, seeds};
+use common::{Host, nightly, run, seeds};
 use ferronic_oracle::lro::{Cause, Config, Lro, Profile, Unit};
+use ferronic_oracle::order::{cut, same};
 use ferronic_oracle::segment::{Segment, flag};
 use ferronic_oracle::stream::Traffic;
 use ferronic_oracle::vectors::Arrival;

@@ -3,16 +3,14 @@
 
 #![allow(dead_code)] // each test uses a part
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::env;
 use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use ferronic_oracle::frames::{fold, sum};
 use ferronic_oracle::lro::{Counters, Lro, Unit};
 use ferronic_oracle::vectors::Arrival;
-use ferronic_oracle::{Protocol, parse, resegment};
 use pcap_file::pcap::PcapReader;
 
 /// 1 to `count`, or what `FERRONIC_SEED` says: a number, or the first and last of a range.
@@ -157,143 +155,6 @@ impl Bench {
             self.units.push(unit);
         }
     }
-}
-
-/// The frames of the wire that units stand for, with their queues.
-pub fn cut(units: &[Unit]) -> Result<Vec<(u16, Vec<u8>)>, String> {
-    let mut frames = Vec::new();
-    for (number, unit) in units.iter().enumerate() {
-        let cut = resegment(&unit.header, &unit.frame)
-            .map_err(|error| format!("unit {number} ({:?}): {error}", unit.cause))?;
-        if cut.len() != unit.segments {
-            return Err(format!(
-                "unit {number}: {} frames, not {}",
-                cut.len(),
-                unit.segments
-            ));
-        }
-        frames.extend(cut.into_iter().map(|frame| (unit.queue, frame)));
-    }
-    Ok(frames)
-}
-
-/// What a frame must stay in order with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kin {
-    /// The frames of a flow: tags, addresses and ports.
-    Flow(Vec<u8>, Vec<u8>),
-    /// All TCP between two addresses, since ports cannot be told.
-    Addresses(Vec<u8>),
-    /// All frames of its queue, since no field can be trusted.
-    Queue,
-    /// Nothing.
-    Stranger,
-}
-
-fn kin(frame: &[u8]) -> Kin {
-    let half = |at: usize| match frame.get(at..at + 2) {
-        Some(bytes) => u16::from_be_bytes([bytes[0], bytes[1]]),
-        None => 0,
-    };
-    let mut ip = 14;
-    while ip < 22 && [0x8100, 0x88a8].contains(&half(ip - 2)) {
-        ip += 4;
-    }
-    let version = frame.get(ip).map_or(0, |byte| byte >> 4);
-    let (addresses, protocol) = match (half(ip - 2), version) {
-        (0x0800, 4) => {
-            let header = 4 * usize::from(frame[ip] & 15);
-            match frame.get(ip..ip + header) {
-                Some(bytes) if header >= 20 && fold(sum(bytes)) == 0xffff => {
-                    (bytes[12..20].to_vec(), bytes[9])
-                }
-                _ => return Kin::Queue,
-            }
-        }
-        (0x86dd, 6) => match frame.get(ip..ip + 40) {
-            Some(bytes) => (bytes[8..40].to_vec(), bytes[6]),
-            None => return Kin::Queue,
-        },
-        _ => return Kin::Stranger,
-    };
-    if protocol == 6
-        && let Some(packet) = parse(frame)
-        && packet.protocol == Protocol::Tcp
-    {
-        let ports = &frame[packet.transport..packet.transport + 4];
-        let key = [&frame[12..ip], ports].concat();
-        return Kin::Flow(addresses, key);
-    }
-    match protocol {
-        6 | 0 | 43 | 44 | 51 | 60 => Kin::Addresses(addresses),
-        _ => Kin::Stranger,
-    }
-}
-
-/// That the same frames arrived and were delivered, and those of each flow in the same order, with
-/// those among them that may be of the flow.
-pub fn same(arrivals: &[Arrival], delivered: &[(u16, Vec<u8>)]) -> Result<(), String> {
-    let came: Vec<(u16, &[u8])> = arrivals.iter().map(|a| (a.queue, &a.frame[..])).collect();
-    let went: Vec<(u16, &[u8])> = delivered.iter().map(|(q, f)| (*q, &f[..])).collect();
-    let (mut a, mut b) = (came.clone(), went.clone());
-    a.sort_unstable();
-    b.sort_unstable();
-    if a != b {
-        let at = a.iter().zip(&b).position(|(a, b)| a != b);
-        let frame = at.map_or("the last".to_owned(), |at| format!("{:02x?}", a[at]));
-        return Err(format!(
-            "{} came, {} went; {frame} is not alike",
-            a.len(),
-            b.len()
-        ));
-    }
-    let (came, went) = (by_flow(&came), by_flow(&went));
-    for (flow, frames) in &came {
-        if went.get(flow) != Some(frames) {
-            return Err(format!("frames of {flow:02x?} are not in order"));
-        }
-    }
-    Ok(())
-}
-
-type Flows<'a> = BTreeMap<(Option<u16>, Kin), Vec<&'a [u8]>>;
-
-/// The frames of each flow, whatever the queue, with those between its addresses; and those of each
-/// flow in each queue, with those of the queue that cannot be trusted.
-fn by_flow<'a>(frames: &[(u16, &'a [u8])]) -> Flows<'a> {
-    let kins: Vec<Kin> = frames.iter().map(|(_, frame)| kin(frame)).collect();
-    let mut flows: Flows = BTreeMap::new();
-    for ((queue, _), kin) in frames.iter().zip(&kins) {
-        if let Kin::Flow(..) = kin {
-            flows.entry((None, kin.clone())).or_default();
-            flows.entry((Some(*queue), kin.clone())).or_default();
-        }
-    }
-    for ((queue, frame), kin) in frames.iter().zip(&kins) {
-        match kin {
-            Kin::Flow(..) => {
-                for queue in [None, Some(*queue)] {
-                    flows.entry((queue, kin.clone())).or_default().push(frame);
-                }
-            }
-            Kin::Stranger => {}
-            Kin::Addresses(_) | Kin::Queue => {
-                for ((of, flow), list) in &mut flows {
-                    let Kin::Flow(addresses, _) = flow else {
-                        continue;
-                    };
-                    let with = match kin {
-                        Kin::Addresses(own) => of.is_none() && own == addresses,
-                        _ => *of == Some(*queue),
-                    };
-                    if with {
-                        list.push(frame);
-                    }
-                }
-            }
-        }
-    }
-    flows
 }
 
 /// Segments in each unit, on the average of what was opened or merged.
