@@ -38,6 +38,7 @@ rtl/virtio/vq_read_arb.sv
 rtl/virtio/vq_table.sv
 rtl/virtio/vq_used.sv
 rtl/virtio/vq_walker.sv
+rtl/regs/regs_lro.sv
 rtl/regs/regs_window.sv
 rtl/rx/rx_fifo.sv
 rtl/rx/rx_path.sv

@@ -88,6 +88,8 @@ module ferronic_core
   localparam int unsigned TxDepth = 64;
   // A frame of 9,216 bytes in buffers of 128 takes 73.
   localparam int unsigned MaxBuffers = 96;
+  // Large receive offload is not there yet; its registers and features are.
+  localparam bit          Lro = 1'b0;
 
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
@@ -226,6 +228,8 @@ module ferronic_core
   qid_t         rxb_req_q, txb_req_q, work_q, check_q, tx_error_q;
   vq_seg_t      rxb_seg, txb_seg;
   logic         buf_avail, work_valid, has_work, tx_error;
+  logic         guest_tso4, guest_tso6, lro_flush;
+  lro_cfg_t     lro_cfg;
   logic         driver_ok, mrg_rxbuf, guest_csum, virtio_idle, virtio_drained, tx_drained, broken;
   tx_offload_t  tx_offload;
   logic         irq_event;
@@ -236,7 +240,7 @@ module ferronic_core
 
   virtio_engine #(
     .DataW(DataW), .NumQueues(NumQueues), .NumVectors(NumVectors), .RxDepth(RxDepth),
-    .TxDepth(TxDepth), .MaxBuffers(MaxBuffers)
+    .TxDepth(TxDepth), .MaxBuffers(MaxBuffers), .Lro(Lro)
   ) u_virtio (
     .clk_i, .rst_ni,
     .fn_rst_i          (fn_rst),
@@ -310,8 +314,14 @@ module ferronic_core
     .driver_ok_o       (driver_ok),
     .mrg_rxbuf_o       (mrg_rxbuf),
     .guest_csum_o      (guest_csum),
+    .guest_tso4_o      (guest_tso4),
+    .guest_tso6_o      (guest_tso6),
     .tx_offload_o      (tx_offload),
     .pairs_in_use_o    (pairs_in_use),
+    .lro_cfg_o         (lro_cfg),
+    .lro_flush_o       (lro_flush),
+    .lro_flushed_i     (1'b1),
+    .lro_event_i       ('0),
     .broken_o          (broken),
     .irq_event_o       (irq_event),
     .irq_event_q_o     (irq_q)
@@ -428,5 +438,6 @@ module ferronic_core
   // Commits name the queue of the last request, which the walker knows.
   logic unused;
   assign unused = ^{rxb_commit_q, rxb_rewind_q, txb_commit_q, d3hot, bus_master, ev_irq, irq_event,
-                    irq_q, rx_other, tx_read, tx_other};
+                    irq_q, rx_other, tx_read, tx_other, guest_tso4, guest_tso6, lro_cfg,
+                    lro_flush};
 endmodule

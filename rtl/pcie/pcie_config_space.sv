@@ -84,7 +84,7 @@ module pcie_config_space
   localparam logic [31:0] Uuid1 = 32'h5e0d4c1b;
   localparam logic [31:0] Uuid2 = 32'h9a55fe01;
   localparam logic [31:0] Uuid3 = 32'hf3770a1c;
-  localparam logic [31:0] WindowVersion = 32'd1;
+  localparam logic [31:0] WindowVersion = ferronic_window_pkg::FwVersionReset;
 
   if (NumVectors < 1 || NumVectors > 256) begin : g_bad_vectors
     $error("%m: NumVectors (%0d) must be 1 to 256", NumVectors);

@@ -30,7 +30,7 @@ package ferronic_window_pkg;
 
   // VERSION, ro
   localparam logic [15:0] FwVersionOffset = 16'h010;
-  localparam logic [31:0] FwVersionReset = 32'h00000001;
+  localparam logic [31:0] FwVersionReset = 32'h00000002;
   localparam int unsigned FwVersionMinorLsb = 0;
   localparam int unsigned FwVersionMinorWidth = 16;
   localparam int unsigned FwVersionMajorLsb = 16;
@@ -38,13 +38,14 @@ package ferronic_window_pkg;
 
   // FEATURES, ro
   localparam logic [15:0] FwFeaturesOffset = 16'h014;
-  localparam logic [31:0] FwFeaturesReset = 32'h00000007;
   localparam int unsigned FwFeaturesQueueCountersLsb = 0;
   localparam int unsigned FwFeaturesQueueCountersWidth = 1;
   localparam int unsigned FwFeaturesTimeBaseLsb = 1;
   localparam int unsigned FwFeaturesTimeBaseWidth = 1;
   localparam int unsigned FwFeaturesPairsInUseLsb = 2;
   localparam int unsigned FwFeaturesPairsInUseWidth = 1;
+  localparam int unsigned FwFeaturesLroLsb = 3;
+  localparam int unsigned FwFeaturesLroWidth = 1;
 
   // CAPS, ro
   localparam logic [15:0] FwCapsOffset = 16'h018;
@@ -161,6 +162,149 @@ package ferronic_window_pkg;
   // QUEUE_ERRORS, ro
   localparam logic [15:0] FwQueueErrorsOffset = 16'h0ac;
   localparam logic [31:0] FwQueueErrorsReset = 32'h00000000;
+
+  // LRO_CAPS, ro
+  localparam logic [15:0] FwLroCapsOffset = 16'h100;
+  localparam int unsigned FwLroCapsContextsLsb = 0;
+  localparam int unsigned FwLroCapsContextsWidth = 16;
+  localparam int unsigned FwLroCapsMaxBuffersLsb = 16;
+  localparam int unsigned FwLroCapsMaxBuffersWidth = 8;
+
+  // LRO_PROFILE, rw
+  localparam logic [15:0] FwLroProfileOffset = 16'h104;
+  localparam logic [31:0] FwLroProfileReset = 32'h00000001;
+  localparam int unsigned FwLroProfileProfileLsb = 0;
+  localparam int unsigned FwLroProfileProfileWidth = 2;
+
+  // LRO_GAP, rw
+  localparam logic [15:0] FwLroGapOffset = 16'h108;
+  localparam logic [31:0] FwLroGapReset = 32'h000030d4;
+  localparam int unsigned FwLroGapCyclesLsb = 0;
+  localparam int unsigned FwLroGapCyclesWidth = 23;
+
+  // LRO_HOLD, rw
+  localparam logic [15:0] FwLroHoldOffset = 16'h10c;
+  localparam logic [31:0] FwLroHoldReset = 32'h0000c350;
+  localparam int unsigned FwLroHoldCyclesLsb = 0;
+  localparam int unsigned FwLroHoldCyclesWidth = 23;
+
+  // LRO_MAX_BYTES, rw
+  localparam logic [15:0] FwLroMaxBytesOffset = 16'h110;
+  localparam logic [31:0] FwLroMaxBytesReset = 32'h0000ffff;
+  localparam int unsigned FwLroMaxBytesBytesLsb = 0;
+  localparam int unsigned FwLroMaxBytesBytesWidth = 16;
+
+  // LRO_CLOSED_UNTRUSTED, ro
+  localparam logic [15:0] FwLroClosedUntrustedOffset = 16'h140;
+  localparam logic [31:0] FwLroClosedUntrustedReset = 32'h00000000;
+
+  // LRO_CLOSED_IP_OPTIONS, ro
+  localparam logic [15:0] FwLroClosedIpOptionsOffset = 16'h144;
+  localparam logic [31:0] FwLroClosedIpOptionsReset = 32'h00000000;
+
+  // LRO_CLOSED_FRAGMENT, ro
+  localparam logic [15:0] FwLroClosedFragmentOffset = 16'h148;
+  localparam logic [31:0] FwLroClosedFragmentReset = 32'h00000000;
+
+  // LRO_CLOSED_EXTENSION, ro
+  localparam logic [15:0] FwLroClosedExtensionOffset = 16'h14c;
+  localparam logic [31:0] FwLroClosedExtensionReset = 32'h00000000;
+
+  // LRO_CLOSED_MALFORMED, ro
+  localparam logic [15:0] FwLroClosedMalformedOffset = 16'h150;
+  localparam logic [31:0] FwLroClosedMalformedReset = 32'h00000000;
+
+  // LRO_CLOSED_TRAILER, ro
+  localparam logic [15:0] FwLroClosedTrailerOffset = 16'h154;
+  localparam logic [31:0] FwLroClosedTrailerReset = 32'h00000000;
+
+  // LRO_CLOSED_SUM, ro
+  localparam logic [15:0] FwLroClosedSumOffset = 16'h158;
+  localparam logic [31:0] FwLroClosedSumReset = 32'h00000000;
+
+  // LRO_CLOSED_CANONICAL, ro
+  localparam logic [15:0] FwLroClosedCanonicalOffset = 16'h15c;
+  localparam logic [31:0] FwLroClosedCanonicalReset = 32'h00000000;
+
+  // LRO_CLOSED_CONTROL, ro
+  localparam logic [15:0] FwLroClosedControlOffset = 16'h160;
+  localparam logic [31:0] FwLroClosedControlReset = 32'h00000000;
+
+  // LRO_CLOSED_EMPTY, ro
+  localparam logic [15:0] FwLroClosedEmptyOffset = 16'h164;
+  localparam logic [31:0] FwLroClosedEmptyReset = 32'h00000000;
+
+  // LRO_CLOSED_FIRST_BUFFER, ro
+  localparam logic [15:0] FwLroClosedFirstBufferOffset = 16'h168;
+  localparam logic [31:0] FwLroClosedFirstBufferReset = 32'h00000000;
+
+  // LRO_CLOSED_MOVED, ro
+  localparam logic [15:0] FwLroClosedMovedOffset = 16'h16c;
+  localparam logic [31:0] FwLroClosedMovedReset = 32'h00000000;
+
+  // LRO_CLOSED_HEADER, ro
+  localparam logic [15:0] FwLroClosedHeaderOffset = 16'h170;
+  localparam logic [31:0] FwLroClosedHeaderReset = 32'h00000000;
+
+  // LRO_CLOSED_SEQUENCE, ro
+  localparam logic [15:0] FwLroClosedSequenceOffset = 16'h174;
+  localparam logic [31:0] FwLroClosedSequenceReset = 32'h00000000;
+
+  // LRO_CLOSED_ID, ro
+  localparam logic [15:0] FwLroClosedIdOffset = 16'h178;
+  localparam logic [31:0] FwLroClosedIdReset = 32'h00000000;
+
+  // LRO_CLOSED_LARGER, ro
+  localparam logic [15:0] FwLroClosedLargerOffset = 16'h17c;
+  localparam logic [31:0] FwLroClosedLargerReset = 32'h00000000;
+
+  // LRO_CLOSED_LENGTH, ro
+  localparam logic [15:0] FwLroClosedLengthOffset = 16'h180;
+  localparam logic [31:0] FwLroClosedLengthReset = 32'h00000000;
+
+  // LRO_CLOSED_BUFFERS, ro
+  localparam logic [15:0] FwLroClosedBuffersOffset = 16'h184;
+  localparam logic [31:0] FwLroClosedBuffersReset = 32'h00000000;
+
+  // LRO_CLOSED_PUSH, ro
+  localparam logic [15:0] FwLroClosedPushOffset = 16'h188;
+  localparam logic [31:0] FwLroClosedPushReset = 32'h00000000;
+
+  // LRO_CLOSED_SMALLER, ro
+  localparam logic [15:0] FwLroClosedSmallerOffset = 16'h18c;
+  localparam logic [31:0] FwLroClosedSmallerReset = 32'h00000000;
+
+  // LRO_CLOSED_EVICTED, ro
+  localparam logic [15:0] FwLroClosedEvictedOffset = 16'h190;
+  localparam logic [31:0] FwLroClosedEvictedReset = 32'h00000000;
+
+  // LRO_CLOSED_GAP, ro
+  localparam logic [15:0] FwLroClosedGapOffset = 16'h194;
+  localparam logic [31:0] FwLroClosedGapReset = 32'h00000000;
+
+  // LRO_CLOSED_HOLD, ro
+  localparam logic [15:0] FwLroClosedHoldOffset = 16'h198;
+  localparam logic [31:0] FwLroClosedHoldReset = 32'h00000000;
+
+  // LRO_CLOSED_LOW_WATER, ro
+  localparam logic [15:0] FwLroClosedLowWaterOffset = 16'h19c;
+  localparam logic [31:0] FwLroClosedLowWaterReset = 32'h00000000;
+
+  // LRO_CLOSED_NO_BUFFER, ro
+  localparam logic [15:0] FwLroClosedNoBufferOffset = 16'h1a0;
+  localparam logic [31:0] FwLroClosedNoBufferReset = 32'h00000000;
+
+  // LRO_CLOSED_STOPPED, ro
+  localparam logic [15:0] FwLroClosedStoppedOffset = 16'h1a4;
+  localparam logic [31:0] FwLroClosedStoppedReset = 32'h00000000;
+
+  // LRO_OPENED, ro
+  localparam logic [15:0] FwLroOpenedOffset = 16'h1b0;
+  localparam logic [31:0] FwLroOpenedReset = 32'h00000000;
+
+  // LRO_MERGED, ro
+  localparam logic [15:0] FwLroMergedOffset = 16'h1b4;
+  localparam logic [31:0] FwLroMergedReset = 32'h00000000;
 
 endpackage
 /* verilator lint_on UNUSEDPARAM */

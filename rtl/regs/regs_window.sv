@@ -23,6 +23,7 @@ module regs_window
   parameter int unsigned DataW = 64,
   parameter int unsigned NumQueues = 8,
   parameter int unsigned CardEvents = 12,
+  parameter bit          Lro = 1'b0,  // FEATURES says so; regs_lro has the registers
   localparam int unsigned QW = $clog2(NumQueues)
 ) (
   input  logic                  clk_i,
@@ -270,8 +271,11 @@ module regs_window
   // Lower half: the window from its base on, eight words a row. Upper half: a row a queue.
   localparam int unsigned RowW = (QW > 3) ? QW : 3;
   localparam int unsigned AddrW = RowW + 4;
+  localparam logic [31:0] Features =
+      (32'd1 << FwFeaturesQueueCountersLsb) | (32'd1 << FwFeaturesTimeBaseLsb) |
+      (32'd1 << FwFeaturesPairsInUseLsb) | (32'(Lro) << FwFeaturesLroLsb);
   localparam logic [7:0][31:0] Constants = {
-    FwClockHzReset, {16'd0, 8'(DataW / 8), 8'(NumQueues / 2)}, FwFeaturesReset, FwVersionReset,
+    FwClockHzReset, {16'd0, 8'(DataW / 8), 8'(NumQueues / 2)}, Features, FwVersionReset,
     FwUuid3Reset, FwUuid2Reset, FwUuid1Reset, FwUuid0Reset
   };
   function automatic logic [AddrW-1:0] window(logic [5:0] word);

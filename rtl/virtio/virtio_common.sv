@@ -15,6 +15,7 @@ module virtio_common
 #(
   parameter int unsigned NumQueues = 8,
   parameter int unsigned NumVectors = 9,
+  parameter bit          Lro = 1'b0,    // GUEST_TSO4 and GUEST_TSO6 exist
   localparam int unsigned QW = $clog2(NumQueues)
 ) (
   input  logic        clk_i,
@@ -54,20 +55,24 @@ module virtio_common
   output logic        notif_data_o,
   output logic        mrg_rxbuf_o,
   output logic        guest_csum_o,
+  output logic        guest_tso4_o,
+  output logic        guest_tso6_o,
   output tx_offload_t tx_offload_o,
   output logic [15:0] config_vector_o
 );
   // Feature bits (virtio 1.2, "Reserved Feature Bits" and "Feature bits" of the network device).
-  localparam int unsigned FCsum = 0, FGuestCsum = 1, FMtu = 3, FMac = 5, FTso4 = 11, FTso6 = 12,
-                          FEcn = 13, FMrgRxbuf = 15, FStatus = 16, FIndirect = 28, FEventIdx = 29,
-                          FVersion1 = 32, FAccess = 33, FOrder = 36, FNotifData = 38,
-                          FRingReset = 40, FUso = 56, FSpeedDuplex = 63;
+  localparam int unsigned FCsum = 0, FGuestCsum = 1, FMtu = 3, FMac = 5, FGuestTso4 = 7,
+                          FGuestTso6 = 8, FTso4 = 11, FTso6 = 12, FEcn = 13, FMrgRxbuf = 15,
+                          FStatus = 16, FIndirect = 28, FEventIdx = 29, FVersion1 = 32,
+                          FAccess = 33, FOrder = 36, FNotifData = 38, FRingReset = 40,
+                          FUso = 56, FSpeedDuplex = 63;
   localparam logic [63:0] Implemented =
       (64'd1 << FCsum) | (64'd1 << FGuestCsum) | (64'd1 << FMtu) | (64'd1 << FMac) |
       (64'd1 << FTso4) | (64'd1 << FTso6) | (64'd1 << FEcn) | (64'd1 << FMrgRxbuf) |
       (64'd1 << FStatus) | (64'd1 << FIndirect) | (64'd1 << FEventIdx) | (64'd1 << FVersion1) |
       (64'd1 << FAccess) | (64'd1 << FOrder) | (64'd1 << FNotifData) | (64'd1 << FRingReset) |
-      (64'd1 << FUso) | (64'd1 << FSpeedDuplex);
+      (64'd1 << FUso) | (64'd1 << FSpeedDuplex) |
+      (64'(Lro) << FGuestTso4) | (64'(Lro) << FGuestTso6);
   // Status bits (virtio 1.2, "Device Status Field").
   localparam int unsigned SDriverOk = 2, SFeaturesOk = 3, SNeedsReset = 6;
 
@@ -79,6 +84,7 @@ module virtio_common
     if (strap_i.mtu == '0) offered[FMtu] = 1'b0;
     if (!offered[FCsum]) {offered[FTso4], offered[FTso6], offered[FUso]} = 3'b000;
     if (!offered[FTso4] && !offered[FTso6]) offered[FEcn] = 1'b0;
+    if (!offered[FGuestCsum]) {offered[FGuestTso4], offered[FGuestTso6]} = 2'b00;
   end
 
   logic [31:0] dev_select_q, drv_select_q;
@@ -208,7 +214,9 @@ module virtio_common
   assign table_wdata_o  = clear_i.valid ? '0 : aligned;
 
   wire tso    = driver_q[FTso4] || driver_q[FTso6];
-  wire sound  = (driver_q[FCsum] || !(tso || driver_q[FUso])) && (tso || !driver_q[FEcn]);
+  wire merge  = driver_q[FGuestTso4] || driver_q[FGuestTso6];
+  wire sound  = (driver_q[FCsum] || !(tso || driver_q[FUso])) && (tso || !driver_q[FEcn]) &&
+                (driver_q[FGuestCsum] || !merge);
   wire subset = (foreign_q == '0) && driver_q[FVersion1] && sound;
 
   always_ff @(posedge clk_i) begin
@@ -280,6 +288,8 @@ module virtio_common
   assign notif_data_o    = driver_q[FNotifData];
   assign mrg_rxbuf_o     = driver_q[FMrgRxbuf];
   assign guest_csum_o    = driver_q[FGuestCsum];
+  assign guest_tso4_o    = driver_q[FGuestTso4] && driver_q[FGuestCsum];
+  assign guest_tso6_o    = driver_q[FGuestTso6] && driver_q[FGuestCsum];
   assign tx_offload_o    = '{csum: driver_q[FCsum], tso4: driver_q[FTso4],
                              tso6: driver_q[FTso6], ecn: driver_q[FEcn], uso: driver_q[FUso]};
   assign config_vector_o = vector_as_read(cfg_vector_q);

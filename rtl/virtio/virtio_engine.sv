@@ -20,6 +20,8 @@ module virtio_engine
   parameter int unsigned RxDepth = 128,
   parameter int unsigned TxDepth = 32,
   parameter int unsigned MaxBuffers = 96,  // of one frame
+  parameter bit          Lro = 1'b0,       // large receive offload is there
+  parameter int unsigned LroContexts = 16,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned WordW = 16 - $clog2(Lanes),
   localparam int unsigned CtlWordW = $clog2(CtlRamBytes / Lanes)
@@ -107,8 +109,15 @@ module virtio_engine
   output logic             driver_ok_o,
   output logic             mrg_rxbuf_o,
   output logic             guest_csum_o,
+  output logic             guest_tso4_o,
+  output logic             guest_tso6_o,
   output tx_offload_t      tx_offload_o,
   output logic [6:0]       pairs_in_use_o,
+  // While `lro_flush_o` nothing is opened and what is held is closed; `lro_flushed_i` answers.
+  output lro_cfg_t         lro_cfg_o,
+  output logic             lro_flush_o,
+  input  logic             lro_flushed_i,
+  input  lro_event_t       lro_event_i,
   output logic             broken_o,       // pulse: DEVICE_NEEDS_RESET was set
   output logic             irq_event_o,
   output qid_t             irq_event_q_o
@@ -161,7 +170,7 @@ module virtio_engine
   logic [63:0] t_shared_addr, t_fetch_addr;
   logic        config_changed, link_q;
 
-  virtio_common #(.NumQueues(NumQueues), .NumVectors(NumVectors)) u_common (
+  virtio_common #(.NumQueues(NumQueues), .NumVectors(NumVectors), .Lro(Lro)) u_common (
     .clk_i, .rst_ni, .fn_rst_i, .clear_i, .clear_area_i, .strap_i,
     .req_i             (slave_req[0]),
     .rsp_o             (slave_rsp[0]),
@@ -188,6 +197,8 @@ module virtio_engine
     .notif_data_o      (notif_data),
     .mrg_rxbuf_o,
     .guest_csum_o,
+    .guest_tso4_o,
+    .guest_tso6_o,
     .tx_offload_o,
     .config_vector_o   (config_vector)
   );
@@ -228,12 +239,34 @@ module virtio_engine
     tx_counted.valid = tx_event_i.valid && !halt_i && (!tx_event_i.drop || run);
   end
 
-  logic window_idle;
-  regs_window #(.DataW(DataW), .NumQueues(NumQueues)) u_window (
+  logic     window_idle, lro_regs_idle;
+  reg_req_t window_req;
+  reg_rsp_t window_rsp;
+  if (Lro) begin : g_lro
+    regs_lro #(.Contexts(LroContexts)) u_regs (
+      .clk_i, .rst_ni, .fn_rst_i,
+      .req_i       (slave_req[4]),
+      .rsp_o       (slave_rsp[4]),
+      .window_req_o(window_req),
+      .window_rsp_i(window_rsp),
+      .lro_cfg_o, .lro_flush_o, .lro_flushed_i, .lro_event_i,
+      .idle_o      (lro_regs_idle)
+    );
+  end else begin : g_no_lro
+    assign window_req    = slave_req[4];
+    assign slave_rsp[4]  = window_rsp;
+    assign lro_cfg_o     = '0;
+    assign lro_flush_o   = 1'b0;
+    assign lro_regs_idle = 1'b1;
+    logic unused_lro;
+    assign unused_lro = ^{lro_flushed_i, lro_event_i};
+  end
+
+  regs_window #(.DataW(DataW), .NumQueues(NumQueues), .Lro(Lro)) u_window (
     .clk_i, .rst_ni, .fn_rst_i,
     .time_i,
-    .req_i         (slave_req[4]),
-    .rsp_o         (slave_rsp[4]),
+    .req_i         (window_req),
+    .rsp_o         (window_rsp),
     .pairs_in_use_o,
     .rx_event_i    (rx_counted),
     .tx_event_i    (tx_counted),
@@ -616,7 +649,8 @@ module virtio_engine
 
   assign drained_o = avail_drained && load_idle && arb_idle && walk_rx_idle && walk_tx_idle &&
                      used_idle && notify_idle && !irq_o.valid;
-  assign idle_o    = drained_o && avail_idle && window_idle && !cfg_irq_q && !reg_req_i.valid;
+  assign idle_o    = drained_o && avail_idle && window_idle && lro_regs_idle && !cfg_irq_q &&
+                     !reg_req_i.valid;
 
   // Which queue broke is seen in the waveform; software resets the whole device.
   logic unused;

@@ -5,11 +5,13 @@ use thiserror::Error;
 use crate::model::DEFAULT_FEATURES;
 
 /// Features that the card may offer, by the names of the virtio specification.
-const NAMES: [(&str, u32); 18] = [
+const NAMES: [(&str, u32); 20] = [
     ("csum", 0),
     ("guest_csum", 1),
     ("mtu", 3),
     ("mac", 5),
+    ("guest_tso4", 7),
+    ("guest_tso6", 8),
     ("host_tso4", 11),
     ("host_tso6", 12),
     ("host_ecn", 13),
@@ -69,6 +71,7 @@ mod tests {
         assert_eq!(parse(""), Ok(DEFAULT_FEATURES));
         assert_eq!(parse("-mrg_rxbuf,-EVENT_IDX"), Ok(!(1 << 15 | 1 << 29)));
         assert_eq!(parse("-mac,+mac"), Ok(DEFAULT_FEATURES));
+        assert_eq!(parse("-guest_tso4,-guest_tso6"), Ok(!(3 << 7)));
     }
 
     #[test]

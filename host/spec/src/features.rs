@@ -75,8 +75,12 @@ impl Features {
         .union(Self::HOST_SEGMENTATION)
         .union(Self::HOST_ECN);
 
+    /// What large receive offload needs: merged TCP by either IP version.
+    pub const LRO: Self = Self::GUEST_TSO4.union(Self::GUEST_TSO6);
+
     /// Without the features whose requirements are not among them ("Feature bit requirements" of
-    /// the network device): segmentation needs CSUM, HOST_ECN needs segmentation of TCP.
+    /// the network device): segmentation needs CSUM, HOST_ECN needs segmentation of TCP, merged TCP
+    /// needs GUEST_CSUM.
     #[must_use]
     pub fn with_requirements(self) -> Self {
         let mut features = self;
@@ -86,10 +90,14 @@ impl Features {
         if !features.intersects(Self::HOST_TSO4.union(Self::HOST_TSO6)) {
             features.remove(Self::HOST_ECN);
         }
+        if !features.contains(Self::GUEST_CSUM) {
+            features.remove(Self::LRO);
+        }
         features
     }
 
-    /// What the card can offer today; `MTU` only when a limit is configured.
+    /// What the card can offer today; `MTU` only when a limit is configured. A card with large
+    /// receive offload offers [`Features::LRO`] besides.
     pub const CARD: Self = Self::VERSION_1
         .union(Self::ACCESS_PLATFORM)
         .union(Self::ORDER_PLATFORM)
@@ -114,6 +122,9 @@ mod tests {
     fn features_without_what_they_require_are_left_out() {
         let all = Features::TX_OFFLOADS | Features::VERSION_1;
         assert_eq!(all.with_requirements(), all);
+        let merging = Features::LRO | Features::GUEST_CSUM;
+        assert_eq!(merging.with_requirements(), merging);
+        assert_eq!(Features::LRO.with_requirements(), Features::empty());
         for (without, left) in [
             (Features::CSUM, Features::VERSION_1),
             (Features::HOST_TSO4, all - Features::HOST_TSO4),

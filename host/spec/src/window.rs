@@ -88,6 +88,8 @@ pub const FEATURES_QUEUE_COUNTERS: Field = Field { lsb: 0, width: 1 };
 pub const FEATURES_TIME_BASE: Field = Field { lsb: 1, width: 1 };
 /// Field of [`FEATURES`]. PAIRS_IN_USE.
 pub const FEATURES_PAIRS_IN_USE: Field = Field { lsb: 2, width: 1 };
+/// Field of [`FEATURES`]. Large receive offload: the LRO_ registers.
+pub const FEATURES_LRO: Field = Field { lsb: 3, width: 1 };
 
 /// How the card was built.
 pub const CAPS: u64 = 0x018;
@@ -197,6 +199,143 @@ pub const PCIE_UNSUPPORTED_REQ: u64 = 0x0a8;
 /// faults.
 pub const QUEUE_ERRORS: u64 = 0x0ac;
 
+/// How the card merges received TCP segments, as far as it was built.
+pub const LRO_CAPS: u64 = 0x100;
+/// Field of [`LRO_CAPS`]. Flows that can be held at once. Unit: flows.
+pub const LRO_CAPS_CONTEXTS: Field = Field { lsb: 0, width: 16 };
+/// Field of [`LRO_CAPS`]. Buffers that a merged packet takes at most. Unit: buffers.
+pub const LRO_CAPS_MAX_BUFFERS: Field = Field { lsb: 16, width: 8 };
+
+/// Rules by which segments are merged; nothing is merged either where GUEST_TSO4 or GUEST_TSO6 was
+/// not negotiated for the IP version. Complete when what was held has been delivered. Reset, FLR
+/// and virtio reset restore the default.
+pub const LRO_PROFILE: u64 = 0x104;
+/// Field of [`LRO_PROFILE`]. 0: nothing is merged. 1: strict, what was merged can be cut into the
+/// same segments again. A write of another value is ignored.
+pub const LRO_PROFILE_PROFILE: Field = Field { lsb: 0, width: 2 };
+
+/// A merged packet is delivered when no segment has come for this long. Complete as LRO_PROFILE is,
+/// and restored likewise.
+pub const LRO_GAP: u64 = 0x108;
+/// Field of [`LRO_GAP`]. 1 to 8,388,607; a write of another value is ignored. Unit: cycles.
+pub const LRO_GAP_CYCLES: Field = Field { lsb: 0, width: 23 };
+
+/// A merged packet is delivered when its first segment has waited for this long. Complete as
+/// LRO_PROFILE is, and restored likewise.
+pub const LRO_HOLD: u64 = 0x10c;
+/// Field of [`LRO_HOLD`]. 1 to 8,388,607; a write of another value is ignored. Unit: cycles.
+pub const LRO_HOLD_CYCLES: Field = Field { lsb: 0, width: 23 };
+
+/// Largest merged packet, from its IP header on. A single frame may be longer. Complete as
+/// LRO_PROFILE is, and restored likewise.
+pub const LRO_MAX_BYTES: u64 = 0x110;
+/// Field of [`LRO_MAX_BYTES`]. 576 to 65,535; a write of another value is ignored. Unit: bytes.
+pub const LRO_MAX_BYTES_BYTES: Field = Field { lsb: 0, width: 16 };
+
+/// Packets that were held and delivered because a frame of its queue had an IPv4 header sum that is
+/// wrong, so that it may be of any flow. Unit: packets.
+pub const LRO_CLOSED_UNTRUSTED: u64 = 0x140;
+
+/// Packets that were held and delivered because a frame between its addresses had IPv4 options.
+/// Unit: packets.
+pub const LRO_CLOSED_IP_OPTIONS: u64 = 0x144;
+
+/// Packets that were held and delivered because a frame between its addresses was a fragment. Unit:
+/// packets.
+pub const LRO_CLOSED_FRAGMENT: u64 = 0x148;
+
+/// Packets that were held and delivered because a frame between its addresses had IPv6 extension
+/// headers. Unit: packets.
+pub const LRO_CLOSED_EXTENSION: u64 = 0x14c;
+
+/// Packets that were held and delivered because a frame between its addresses had lengths that
+/// contradict each other. Unit: packets.
+pub const LRO_CLOSED_MALFORMED: u64 = 0x150;
+
+/// Packets that were held and delivered because a segment of its flow had bytes behind its packet.
+/// Unit: packets.
+pub const LRO_CLOSED_TRAILER: u64 = 0x154;
+
+/// Packets that were held and delivered because the TCP checksum of a segment of its flow was
+/// wrong, or not verified. Unit: packets.
+pub const LRO_CLOSED_SUM: u64 = 0x158;
+
+/// Packets that were held and delivered because the checksum of a segment of its flow was right,
+/// but not the one that a sender computes. Unit: packets.
+pub const LRO_CLOSED_CANONICAL: u64 = 0x15c;
+
+/// Packets that were held and delivered because a segment of its flow had SYN, FIN, RST, URG or
+/// CWR, or no ACK. Unit: packets.
+pub const LRO_CLOSED_CONTROL: u64 = 0x160;
+
+/// Packets that were held and delivered because a segment of its flow had no payload. Unit:
+/// packets.
+pub const LRO_CLOSED_EMPTY: u64 = 0x164;
+
+/// Packets that were held and delivered because the headers of a segment of its flow did not fit
+/// the first descriptor of a buffer. Unit: packets.
+pub const LRO_CLOSED_FIRST_BUFFER: u64 = 0x168;
+
+/// Packets that were held and delivered because its flow comes to another queue now. Unit: packets.
+pub const LRO_CLOSED_MOVED: u64 = 0x16c;
+
+/// Packets that were held and delivered because a header byte of the next segment differed that has
+/// to be equal. Unit: packets.
+pub const LRO_CLOSED_HEADER: u64 = 0x170;
+
+/// Packets that were held and delivered because the next segment was not the one that follows.
+/// Unit: packets.
+pub const LRO_CLOSED_SEQUENCE: u64 = 0x174;
+
+/// Packets that were held and delivered because the IPv4 identification of the next segment did not
+/// follow. Unit: packets.
+pub const LRO_CLOSED_ID: u64 = 0x178;
+
+/// Packets that were held and delivered because the next segment was larger than the first. Unit:
+/// packets.
+pub const LRO_CLOSED_LARGER: u64 = 0x17c;
+
+/// Packets that were held and delivered because with the next segment it would have been longer
+/// than LRO_MAX_BYTES. Unit: packets.
+pub const LRO_CLOSED_LENGTH: u64 = 0x180;
+
+/// Packets that were held and delivered because with the next segment it would have taken too many
+/// buffers, or its buffer could not be continued. Unit: packets.
+pub const LRO_CLOSED_BUFFERS: u64 = 0x184;
+
+/// Packets that were held and delivered because its last segment had PSH. Unit: packets.
+pub const LRO_CLOSED_PUSH: u64 = 0x188;
+
+/// Packets that were held and delivered because its last segment was smaller than the first. Unit:
+/// packets.
+pub const LRO_CLOSED_SMALLER: u64 = 0x18c;
+
+/// Packets that were held and delivered because another flow needed its context. Unit: packets.
+pub const LRO_CLOSED_EVICTED: u64 = 0x190;
+
+/// Packets that were held and delivered because no segment came for LRO_GAP. Unit: packets.
+pub const LRO_CLOSED_GAP: u64 = 0x194;
+
+/// Packets that were held and delivered because its first segment had waited for LRO_HOLD. Unit:
+/// packets.
+pub const LRO_CLOSED_HOLD: u64 = 0x198;
+
+/// Packets that were held and delivered because few buffers were left in its queue. Unit: packets.
+pub const LRO_CLOSED_LOW_WATER: u64 = 0x19c;
+
+/// Packets that were held and delivered because there was no buffer to continue it. Unit: packets.
+pub const LRO_CLOSED_NO_BUFFER: u64 = 0x1a0;
+
+/// Packets that were held and delivered because a setting was changed, or the link went down. Unit:
+/// packets.
+pub const LRO_CLOSED_STOPPED: u64 = 0x1a4;
+
+/// Segments that began a packet to be held. Unit: segments.
+pub const LRO_OPENED: u64 = 0x1b0;
+
+/// Segments that were appended to a packet that was held. Unit: segments.
+pub const LRO_MERGED: u64 = 0x1b4;
+
 /// Every register of the window, in order of offset.
 pub const REGISTERS: &[Register] = &[
     Register {
@@ -227,13 +366,13 @@ pub const REGISTERS: &[Register] = &[
         name: "VERSION",
         offset: VERSION,
         access: Access::ReadOnly,
-        reset: Some(0x00000001),
+        reset: Some(0x00000002),
     },
     Register {
         name: "FEATURES",
         offset: FEATURES,
         access: Access::ReadOnly,
-        reset: Some(0x00000007),
+        reset: None,
     },
     Register {
         name: "CAPS",
@@ -394,6 +533,204 @@ pub const REGISTERS: &[Register] = &[
     Register {
         name: "QUEUE_ERRORS",
         offset: QUEUE_ERRORS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CAPS",
+        offset: LRO_CAPS,
+        access: Access::ReadOnly,
+        reset: None,
+    },
+    Register {
+        name: "LRO_PROFILE",
+        offset: LRO_PROFILE,
+        access: Access::ReadWrite,
+        reset: Some(0x00000001),
+    },
+    Register {
+        name: "LRO_GAP",
+        offset: LRO_GAP,
+        access: Access::ReadWrite,
+        reset: Some(0x000030d4),
+    },
+    Register {
+        name: "LRO_HOLD",
+        offset: LRO_HOLD,
+        access: Access::ReadWrite,
+        reset: Some(0x0000c350),
+    },
+    Register {
+        name: "LRO_MAX_BYTES",
+        offset: LRO_MAX_BYTES,
+        access: Access::ReadWrite,
+        reset: Some(0x0000ffff),
+    },
+    Register {
+        name: "LRO_CLOSED_UNTRUSTED",
+        offset: LRO_CLOSED_UNTRUSTED,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_IP_OPTIONS",
+        offset: LRO_CLOSED_IP_OPTIONS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_FRAGMENT",
+        offset: LRO_CLOSED_FRAGMENT,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_EXTENSION",
+        offset: LRO_CLOSED_EXTENSION,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_MALFORMED",
+        offset: LRO_CLOSED_MALFORMED,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_TRAILER",
+        offset: LRO_CLOSED_TRAILER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_SUM",
+        offset: LRO_CLOSED_SUM,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_CANONICAL",
+        offset: LRO_CLOSED_CANONICAL,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_CONTROL",
+        offset: LRO_CLOSED_CONTROL,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_EMPTY",
+        offset: LRO_CLOSED_EMPTY,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_FIRST_BUFFER",
+        offset: LRO_CLOSED_FIRST_BUFFER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_MOVED",
+        offset: LRO_CLOSED_MOVED,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_HEADER",
+        offset: LRO_CLOSED_HEADER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_SEQUENCE",
+        offset: LRO_CLOSED_SEQUENCE,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_ID",
+        offset: LRO_CLOSED_ID,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_LARGER",
+        offset: LRO_CLOSED_LARGER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_LENGTH",
+        offset: LRO_CLOSED_LENGTH,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_BUFFERS",
+        offset: LRO_CLOSED_BUFFERS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_PUSH",
+        offset: LRO_CLOSED_PUSH,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_SMALLER",
+        offset: LRO_CLOSED_SMALLER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_EVICTED",
+        offset: LRO_CLOSED_EVICTED,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_GAP",
+        offset: LRO_CLOSED_GAP,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_HOLD",
+        offset: LRO_CLOSED_HOLD,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_LOW_WATER",
+        offset: LRO_CLOSED_LOW_WATER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_NO_BUFFER",
+        offset: LRO_CLOSED_NO_BUFFER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_CLOSED_STOPPED",
+        offset: LRO_CLOSED_STOPPED,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_OPENED",
+        offset: LRO_OPENED,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+    },
+    Register {
+        name: "LRO_MERGED",
+        offset: LRO_MERGED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
     },

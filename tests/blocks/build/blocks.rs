@@ -31,6 +31,7 @@ pub const BLOCKS: &[Block] = &[
     block("dma_read_512", "dma_read", &[("DataW", 512), ("TimeoutCycles", 1600)]),
     block("rx_path_64", "rx_path", &[("DataW", 64), ("RxWaitCycles", 400)]),
     block("rx_path_512", "rx_path", &[("DataW", 512), ("RxWaitCycles", 400)]),
+    block("regs_lro", "regs_lro", &[]),
     block("tx_path_64", "tx_path", &[("DataW", 64), ("QueuePairs", 4)]),
     block("tx_path_512", "tx_path", &[("DataW", 512), ("QueuePairs", 4)]),
     block("tx_sched", "tx_sched", &[("QueuePairs", 16)]),

@@ -203,6 +203,20 @@ impl Raw {
         self.get(window::BASE + offset, 4) as u32
     }
 
+    /// Whether the card has large receive offload.
+    pub fn has_lro(&self) -> bool {
+        window::FEATURES_LRO.get(self.window(window::FEATURES)) == 1
+    }
+
+    /// What the card can offer, as it was built.
+    pub fn card(&self) -> Features {
+        if self.has_lro() {
+            Features::CARD | Features::LRO
+        } else {
+            Features::CARD
+        }
+    }
+
     /// Device status.
     pub fn status(&self) -> Status {
         Status::from_bits_retain(self.get(bar0::COMMON + common::DEVICE_STATUS, 1) as u8)

@@ -166,6 +166,7 @@ fn dvsec_leads_to_the_window() {
         assert_eq!(word(dvsec::UUID + 4 * at), *part);
         assert_eq!(raw.window(4 * at as u64), *part);
     }
+    assert_eq!(word(dvsec::VERSION), raw.window(window::VERSION));
     assert_eq!(word(dvsec::BAR), 0);
     assert_eq!(u64::from(word(dvsec::OFFSET)), bar0::WINDOW);
     assert_eq!(u64::from(word(dvsec::LENGTH)), bar0::WINDOW_LEN);

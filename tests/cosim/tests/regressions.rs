@@ -13,6 +13,8 @@ fn window_counters_read_zero_before_the_first_snapshot() {
     let raw = Raw::new(SimConfig::default());
     for register in window::REGISTERS {
         if let Some(reset) = register.reset {
+            let absent = register.name.starts_with("LRO_") && !raw.has_lro();
+            let reset = if absent { 0 } else { reset };
             assert_eq!(raw.window(register.offset), reset, "{}", register.name);
         }
     }

@@ -49,24 +49,26 @@ fn reset_values_of_the_common_structure() {
 
 #[test]
 fn offer_is_what_the_card_can_do_masked_by_the_strap() {
-    let without_mtu = Features::CARD - Features::MTU;
+    let card = raw().card();
+    let without_mtu = card - Features::MTU;
     assert_eq!(raw().offered(), without_mtu);
-    for features in [Features::VERSION_1, Features::CARD - Features::EVENT_IDX] {
+    for features in [Features::VERSION_1, card - Features::EVENT_IDX] {
         let mut config = SimConfig::default();
         config.strap.features = features.bits();
         assert_eq!(Raw::new(config).offered(), features - Features::MTU);
     }
     let mut config = SimConfig::default();
     config.strap.mtu = 1500;
-    assert_eq!(Raw::new(config).offered(), Features::CARD);
+    assert_eq!(Raw::new(config).offered(), card);
     // Nothing is offered without what it needs (virtio 1.3, "Feature Bits").
     let tso = Features::HOST_TSO4 | Features::HOST_TSO6;
     for (missing, gone) in [
         (Features::CSUM, Features::TX_OFFLOADS),
         (tso, tso | Features::HOST_ECN),
+        (Features::GUEST_CSUM, Features::GUEST_CSUM | Features::LRO),
     ] {
         let mut config = SimConfig::default();
-        config.strap.features = (Features::CARD - missing).bits();
+        config.strap.features = (card - missing).bits();
         assert_eq!(Raw::new(config).offered(), without_mtu - gone);
     }
 }
@@ -98,7 +100,7 @@ fn features_ok_only_for_a_subset_with_version_1() {
     for bit in 0..64 {
         let feature = Features::from_bits_retain(1 << bit);
         let agreed = raw.negotiate(Features::VERSION_1 | feature);
-        let alone = Features::HOST_SEGMENTATION | Features::HOST_ECN;
+        let alone = Features::HOST_SEGMENTATION | Features::HOST_ECN | Features::LRO;
         let wanted = offered.contains(feature) && !alone.contains(feature);
         assert_eq!(agreed, wanted, "bit {bit}");
     }
@@ -109,6 +111,14 @@ fn features_ok_only_for_a_subset_with_version_1() {
         let wanted = !feature.contains(Features::HOST_USO);
         assert_eq!(raw.negotiate(feature | Features::HOST_ECN), wanted);
         assert!(!raw.negotiate((feature | Features::HOST_ECN) - Features::CSUM));
+    }
+    // Merged TCP needs GUEST_CSUM, and a card that merges.
+    for feature in Features::LRO.iter().chain([Features::LRO]) {
+        let feature = feature | Features::VERSION_1;
+        assert!(!raw.negotiate(feature), "{feature:?}");
+        assert!(!raw.negotiate(feature | Features::CSUM), "{feature:?}");
+        let agreed = raw.negotiate(feature | Features::GUEST_CSUM);
+        assert_eq!(agreed, raw.has_lro(), "{feature:?}");
     }
     // A refusal is not the end: the driver may choose again.
     assert!(!raw.negotiate(Features::MQ | Features::VERSION_1));
