@@ -9,6 +9,7 @@ use ferronic_spec::pci::msix_vectors;
 use ferronic_spec::transport::Status;
 
 use crate::error::Error;
+use crate::lro::{self, LroError, LroOptions, LroRequest, Profile};
 use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction};
 use crate::queue::{
     CompletionPolicy, DmaBuffer, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue,
@@ -41,6 +42,9 @@ pub struct DeviceConfig {
     /// are then missing ([`Features::with_requirements`]). Offloads are switched off one by one
     /// here, by taking them from the default.
     pub features: Features,
+    /// Whether the card merges received TCP segments; needs GUEST_TSO4 or GUEST_TSO6, GUEST_CSUM and
+    /// MRG_RXBUF of `features`. Of the first two those are negotiated that are also asked for here.
+    pub lro: LroRequest,
     /// How queues learn of used buffers.
     pub policy: CompletionPolicy,
     /// How long things may take.
@@ -57,7 +61,10 @@ impl Default for DeviceConfig {
             rx_buffers: None,
             rx_chain: 1,
             indirect: true,
-            features: Features::CARD.union(Features::TX_OFFLOADS),
+            features: Features::CARD
+                .union(Features::TX_OFFLOADS)
+                .union(Features::LRO),
+            lro: LroRequest::default(),
             policy: CompletionPolicy::default(),
             limits: Limits::default(),
         }
@@ -146,25 +153,29 @@ impl Device {
         config: DeviceConfig,
     ) -> Result<(Self, Vec<QueuePair>), Error> {
         let mut transport = Transport::open(Arc::clone(&function), config.limits.reset)?;
-        let features = transport.negotiate(config.features, Features::VERSION_1)?;
+        let window = match transport.capabilities().window {
+            Some((place, _)) => Some(Window::open(&*function, place)?),
+            None => None,
+        };
+        let offered = transport.offered()?;
+        let merged = lro::features(&config.lro, window.as_ref(), config.features, offered)?;
+        let wanted = config.features - Features::LRO | merged;
+        let features = transport.negotiate(wanted, Features::VERSION_1)?;
         let core = Arc::new(Core {
             transport,
             closed: AtomicBool::new(false),
             regions: Mutex::default(),
         });
-        Self::start(&core, features, config).inspect_err(|_| core.transport.fail())
+        Self::start(&core, window, features, config).inspect_err(|_| core.transport.fail())
     }
 
     fn start(
         core: &Arc<Core>,
+        window: Option<Window>,
         features: Features,
         config: DeviceConfig,
     ) -> Result<(Self, Vec<QueuePair>), Error> {
         let transport = &core.transport;
-        let window = match transport.capabilities().window {
-            Some((place, _)) => Some(Window::open(core.function(), place)?),
-            None => None,
-        };
         let pairs = config.queue_pairs;
         let available = transport.num_queues()? / 2;
         if pairs == 0 || pairs > available {
@@ -182,6 +193,12 @@ impl Device {
                     "there is none, so only one queue pair can be used".into(),
                 ));
             }
+        }
+        if let (Some(window), Some(options)) = (&window, config.lro.options())
+            && features.intersects(Features::LRO)
+            && let Some(lro) = window.lro()?
+        {
+            lro.set(options)?;
         }
         let (interrupts, vectors) = match config.policy {
             CompletionPolicy::Polled => (None, false),
@@ -258,6 +275,7 @@ impl Device {
             indirect,
             mergeable: features.contains(Features::MRG_RXBUF),
             guest_csum: features.contains(Features::GUEST_CSUM),
+            merged: features & Features::LRO,
         };
         let tx = TxOptions {
             buffer_offset: config.buffer_offset,
@@ -293,6 +311,33 @@ impl Device {
     /// The card's own window, if it has one.
     pub fn window(&self) -> Option<&Window> {
         self.window.as_ref()
+    }
+
+    /// How the card merges received segments; `None` if it does not, because it was not asked to or
+    /// because it cannot.
+    pub fn lro(&self) -> Result<Option<LroOptions>, Error> {
+        let Some(window) = &self.window else {
+            return Ok(None);
+        };
+        if !self.features().intersects(Features::LRO) {
+            return Ok(None);
+        }
+        let options = window.lro()?.map(|lro| lro.options()).transpose()?;
+        Ok(options.filter(|options| options.profile != Profile::Off))
+    }
+
+    /// Changes how the card merges; what it holds is delivered first.
+    ///
+    /// # Errors
+    /// [`Error::Lro`] if it was not asked for when the card was opened, or cannot be as asked.
+    pub fn set_lro(&self, options: &LroOptions) -> Result<(), Error> {
+        let negotiated = self.features().intersects(Features::LRO);
+        match self.window.as_ref().map(Window::lro).transpose()?.flatten() {
+            Some(lro) if negotiated => lro.set(options),
+            _ if options.profile == Profile::Off => Ok(()),
+            Some(_) => Err(LroError::NotNegotiated.into()),
+            None => Err(LroError::NotThere.into()),
+        }
     }
 
     /// Queue pairs in use.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ferronic_spec::Features;
 use thiserror::Error;
 
+use crate::lro::LroError;
 use crate::offload::OffloadError;
 use crate::pci::PciError;
 
@@ -53,6 +54,14 @@ pub enum QueueFault {
     FrameTooShort {
         /// Bytes, the virtio header included.
         len: u32,
+    },
+    /// A received frame that is longer than any.
+    #[error("a received frame has {len} bytes so far, header included; the longest has {max}")]
+    FrameTooLong {
+        /// Bytes up to the buffer at which it was given up.
+        len: u32,
+        /// Bytes of the longest frame.
+        max: u32,
     },
     /// A received frame that spans no buffer.
     #[error("num_buffers of a received frame is 0")]
@@ -152,6 +161,9 @@ pub enum Error {
     /// An offload that a frame cannot have.
     #[error("a frame was not sent: {0}")]
     Offload(#[from] OffloadError),
+    /// The card does not merge as it was asked to.
+    #[error(transparent)]
+    Lro(#[from] LroError),
     /// Memory that the card cannot read.
     #[error("a part of a frame is in a buffer of another card; use one of Device::buffer of this")]
     ForeignBuffer,

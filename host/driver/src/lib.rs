@@ -7,6 +7,7 @@ pub mod backend;
 pub mod device;
 pub mod error;
 pub mod gro;
+pub mod lro;
 pub mod offload;
 pub mod pci;
 pub mod phy;
@@ -18,6 +19,7 @@ pub mod virtio;
 pub use device::{Device, DeviceConfig, Event};
 pub use error::{Error, QueueFault};
 pub use ferronic_spec as spec;
+pub use lro::{LroOptions, LroRequest, Merging};
 pub use offload::{OffloadError, Segmentation, TxOffload};
 pub use queue::{
     CompletionPolicy, DmaBuffer, DmaSlice, Limits, MAX_BURST, PushResult, QueuePair, RxFrame,

@@ -3,6 +3,7 @@
 use ferronic_spec::window as w;
 
 use crate::error::Error;
+use crate::lro::{Lro, LroCounters};
 use crate::pci::PciFunction;
 use crate::pci::caps::Place;
 use crate::virtio::Transport;
@@ -37,6 +38,8 @@ pub struct CardStats {
     pub queues: Vec<QueueCounters>,
     /// Counters of the whole card, by name.
     pub device: Vec<(&'static str, u32)>,
+    /// Counters of merging, if the card can.
+    pub lro: Option<LroCounters>,
 }
 
 /// The counters of the whole card.
@@ -120,6 +123,22 @@ impl Window {
         self.version
     }
 
+    /// Whether the card has large receive offload.
+    pub fn has_lro(&self) -> bool {
+        w::FEATURES_LRO.get(self.features) == 1
+    }
+
+    /// Settings and counters of large receive offload, if the card has it.
+    ///
+    /// # Errors
+    /// When the card says that it has it, but cannot.
+    pub fn lro(&self) -> Result<Option<Lro<'_>>, Error> {
+        if !self.has_lro() {
+            return Ok(None);
+        }
+        Lro::new(&self.registers).map(Some)
+    }
+
     /// Sets how many pairs receive.
     pub fn set_pairs_in_use(&self, pairs: u16) -> Result<(), Error> {
         if w::FEATURES_PAIRS_IN_USE.get(self.features) == 0 && pairs == 1 {
@@ -193,6 +212,7 @@ impl Window {
             clock_hz: self.registers.read32(w::CLOCK_HZ)?,
             queues,
             device,
+            lro: self.lro()?.map(|lro| lro.counters()).transpose()?,
         })
     }
 }

@@ -221,12 +221,17 @@ impl Ip {
         }
     }
 
+    /// Where the packet ends by its own length, which may be anything.
+    pub(super) fn stated_end(&self, bytes: &[u8]) -> Result<usize, HeaderFault> {
+        Ok(match self.version {
+            Version::V4 => self.at + usize::from(half(bytes, self.at + 2)?),
+            Version::V6 => self.at + IPV6_LEN + usize::from(half(bytes, self.at + 4)?),
+        })
+    }
+
     /// Where the packet ends by its own length, in the whole frame.
     pub(super) fn end(&self, frame: &[u8]) -> Result<usize, HeaderFault> {
-        let end = match self.version {
-            Version::V4 => self.at + usize::from(half(frame, self.at + 2)?),
-            Version::V6 => self.at + IPV6_LEN + usize::from(half(frame, self.at + 4)?),
-        };
+        let end = self.stated_end(frame)?;
         if end > frame.len() {
             return Err(HeaderFault::Length);
         }

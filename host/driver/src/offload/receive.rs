@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::checksum::{fold, pseudo, sum};
 use super::headers::{HeaderFault, Ip, Transport, Version};
+use super::unit::UnitFault;
 
 /// A checksum of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ fn try_verify(frame: &[u8]) -> Result<Verdict, HeaderFault> {
     })
 }
 
-fn header_is_right(ip: &Ip, frame: &[u8]) -> bool {
+pub(super) fn header_is_right(ip: &Ip, frame: &[u8]) -> bool {
     ip.version == Version::V6 || fold(sum(&frame[ip.at..ip.transport])) == 0xffff
 }
 
@@ -97,6 +98,9 @@ pub enum Refused {
     /// A checksum is wrong.
     #[error("the {0:?} checksum is wrong")]
     Wrong(Sum),
+    /// It is not the unit that it is said to be.
+    #[error("{0}")]
+    Unit(UnitFault),
     /// Its checksums cannot be verified.
     #[error("its checksums cannot be verified: {0}")]
     Unverifiable(HeaderFault),

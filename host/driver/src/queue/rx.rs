@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferronic_spec::NetHeader;
-use ferronic_spec::net::{HEADER_LEN, HeaderFlags, MIN_FRAME, gso};
+use ferronic_spec::net::{
+    HEADER_LEN, HEADER_WINDOW, HeaderFlags, MAX_SEGMENTED_FRAME, MIN_FRAME, gso,
+};
+use ferronic_spec::{Features, NetHeader};
 use zerocopy::IntoBytes;
 
 use super::MAX_BURST;
@@ -12,7 +14,7 @@ use super::pool::Pool;
 use crate::device::Core;
 use crate::error::{Error, QueueFault};
 use crate::gro::{Arrival, Gro, GroOptions, GroStats, Part, Verified};
-use crate::offload::{self, Admitted, Refused};
+use crate::offload::{self, Admitted, Refused, UnitFault};
 use crate::virtio::Doorbell;
 use crate::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
 
@@ -20,6 +22,8 @@ use crate::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
 const BUFFER_BYTES: std::ops::RangeInclusive<usize> = 128..=65_536;
 /// Most descriptors that one buffer may be cut into.
 const MAX_CHAIN: u16 = 16;
+/// Longest received frame, with its virtio header.
+const MAX_RECEIVED: usize = HEADER_LEN + MAX_SEGMENTED_FRAME;
 /// Largest offset of a buffer in its slot.
 const MAX_OFFSET: usize = 4096;
 
@@ -40,6 +44,8 @@ pub struct RxOptions {
     pub mergeable: bool,
     /// GUEST_CSUM was negotiated.
     pub guest_csum: bool,
+    /// Which of [`Features::LRO`] were negotiated.
+    pub merged: Features,
 }
 
 /// Counters of a receive queue, in a cache line that only its owner writes.
@@ -56,6 +62,8 @@ pub struct RxStats {
     pub bursts: u64,
     /// Doorbells rung after posting.
     pub doorbells: u64,
+    /// Frames of `frames` that the card merged of several segments.
+    pub units: u64,
 }
 
 const _: () = assert!(size_of::<RxStats>() == 64 && align_of::<RxStats>() == 64);
@@ -314,16 +322,43 @@ impl RxQueue {
         verified: Verified,
         take: &mut impl FnMut(&RxFrame<'_>),
     ) -> Result<(), Error> {
+        let unit = match verified {
+            Verified::Unit => Claim::Unit,
+            Verified::Device if header.gso_type != gso::NONE => self.judge(&header, len)?,
+            _ => Claim::None,
+        };
         take(&RxFrame {
             queue: self,
             header,
             len,
             verified,
+            unit,
         });
         for i in 0..self.parts.len() {
             self.post(self.parts[i].buffer)?;
         }
         Ok(())
+    }
+
+    /// Looks at a frame that the card says it merged of several segments.
+    fn judge(&mut self, header: &NetHeader, len: usize) -> Result<Claim, Error> {
+        let mut head = [0; HEADER_WINDOW];
+        let mut known = 0;
+        for part in &self.parts {
+            let skip = usize::from(part.skip);
+            let there = (part.len as usize).saturating_sub(skip);
+            let there = there.min(HEADER_WINDOW - known);
+            self.pool
+                .read(part.buffer, skip, &mut head[known..known + there])?;
+            known += there;
+        }
+        match offload::check_unit(header, self.options.merged, &head[..known], len) {
+            Ok(()) => {
+                self.stats.units += 1;
+                Ok(Claim::Unit)
+            }
+            Err(fault) => Ok(Claim::False(fault)),
+        }
     }
 
     /// Receives what is there now into vectors, for callers that want simplicity.
@@ -394,6 +429,12 @@ impl RxQueue {
                 return Err(self.queue.fail(QueueFault::EmptyBuffer { index }));
             }
             total += part.len as usize;
+            if total > MAX_RECEIVED {
+                return Err(self.queue.fail(QueueFault::FrameTooLong {
+                    len: total as u32,
+                    max: MAX_RECEIVED as u32,
+                }));
+            }
             self.parts.push(part);
         }
         if total < HEADER_LEN + MIN_FRAME {
@@ -477,12 +518,24 @@ fn check(options: &RxOptions) -> Result<(), Error> {
     Ok(())
 }
 
+/// What a header claims of merging, and whether it is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// Nothing.
+    None,
+    /// It is a unit.
+    Unit,
+    /// It is called a unit and is none.
+    False(UnitFault),
+}
+
 /// A received frame, still in its DMA buffers.
 pub struct RxFrame<'a> {
     queue: &'a RxQueue,
     header: NetHeader,
     len: usize,
     verified: Verified,
+    unit: Claim,
 }
 
 impl RxFrame<'_> {
@@ -496,7 +549,11 @@ impl RxFrame<'_> {
     /// verify before use.
     pub fn is_verified(&self) -> bool {
         match self.verified {
-            Verified::Device => self.queue.options.guest_csum && says_verified(&self.header),
+            Verified::Device => {
+                self.unit == Claim::None
+                    && self.queue.options.guest_csum
+                    && says_verified(&self.header)
+            }
             Verified::Here => true,
             Verified::Unit => false,
         }
@@ -504,12 +561,14 @@ impl RxFrame<'_> {
 
     /// It is a unit of several TCP segments, merged by the card or here, whose checksums were
     /// verified before. Its own is partial (NEEDS_CSUM): a stack that verifies nothing may take it
-    /// as it is.
+    /// as it is. False if the card calls a unit what cannot be one ([`offload::check_unit`]).
     pub fn is_unit(&self) -> bool {
-        let flags = HeaderFlags::from_bits_retain(self.header.flags);
-        self.flags_count()
-            && self.header.gso_type != gso::NONE
-            && flags.contains(HeaderFlags::NEEDS_CSUM)
+        self.unit == Claim::Unit
+    }
+
+    /// The card merged it: a unit that is not of the driver's making.
+    pub fn is_merged_by_card(&self) -> bool {
+        self.unit == Claim::Unit && self.verified == Verified::Device
     }
 
     /// The flags of the header mean something.
@@ -525,6 +584,9 @@ impl RxFrame<'_> {
     pub fn admit(&self, bytes: &mut [u8]) -> Result<Admitted, Refused> {
         if self.verified == Verified::Here {
             return Ok(Admitted::Verified);
+        }
+        if let Claim::False(fault) = self.unit {
+            return Err(Refused::Unit(fault));
         }
         offload::admit(&self.header, self.flags_count(), bytes)
     }

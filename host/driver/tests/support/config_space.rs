@@ -85,8 +85,25 @@ pub fn net_config() -> [u8; 64] {
     b
 }
 
+/// What the settings of LRO are after a reset.
+pub const LRO_DEFAULTS: [(u64, u32); 5] = [
+    (w::LRO_CAPS, 64 << 16 | 16),
+    (w::LRO_PROFILE, 1),
+    (w::LRO_GAP, 12_500),
+    (w::LRO_HOLD, 50_000),
+    (w::LRO_MAX_BYTES, 65_535),
+];
+
 pub fn window_read(model: &Model, offset: u64, queues: u64) -> u64 {
+    if let Some(lro) = &model.lro {
+        match offset {
+            w::FEATURES => return 15,
+            0x100..0x200 => return lro.get(&offset).copied().unwrap_or(0).into(),
+            _ => {}
+        }
+    }
     match offset {
+        w::CLOCK_HZ => 125_000_000,
         w::UUID0 | w::UUID1 | w::UUID2 | w::UUID3 => {
             u64::from(dvsec::CARD_UUID[(offset / 4) as usize])
         }
@@ -100,6 +117,19 @@ pub fn window_read(model: &Model, offset: u64, queues: u64) -> u64 {
 
 pub fn window_write(model: &mut Model, offset: u64, value: u64) {
     let pairs = model.regs.len() as u64 / 2;
+    if let Some(lro) = &mut model.lro
+        && (w::LRO_PROFILE..=w::LRO_MAX_BYTES).contains(&offset)
+    {
+        model.lro_writes.push((offset, value as u32));
+        let good = match offset {
+            w::LRO_PROFILE => value <= 1,
+            w::LRO_MAX_BYTES => (576..=65_535).contains(&value),
+            _ => (1..=8_388_607).contains(&value),
+        };
+        if good && model.stuck != Some(offset) {
+            lro.insert(offset, value as u32);
+        }
+    }
     if offset == w::PAIRS_IN_USE && (1..=pairs).contains(&value) {
         model.pairs_in_use = value as u32;
     }

@@ -9,7 +9,7 @@ pub mod config_space;
 pub mod packets;
 pub mod seeds;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -66,6 +66,13 @@ pub struct Model {
     pub layouts: Vec<Vec<(u64, u32)>>,
     /// What the card says of received frames, in its header: flags, csum_start, csum_offset.
     pub verdicts: VecDeque<(u8, u16, u16)>,
+    /// The whole virtio header of received frames, `num_buffers` excepted, where there is one.
+    pub claims: VecDeque<[u8; 10]>,
+    /// The registers of LRO by offset, if the card has it.
+    pub lro: Option<BTreeMap<u64, u32>>,
+    /// Writes to them, in order; those of a register in `stuck` change nothing.
+    pub lro_writes: Vec<(u64, u32)>,
+    pub stuck: Option<u64>,
     /// Frames to receive, without headers, by pair.
     pub to_receive: Vec<VecDeque<Vec<u8>>>,
     /// The card does nothing while this is false.
@@ -129,6 +136,10 @@ impl SoftCard {
             sent: Vec::new(),
             layouts: Vec::new(),
             verdicts: VecDeque::new(),
+            claims: VecDeque::new(),
+            lro: None,
+            lro_writes: Vec::new(),
+            stuck: None,
             to_receive: (0..pairs).map(|_| VecDeque::new()).collect(),
             awake: true,
             tx_per_run: usize::MAX,
@@ -149,6 +160,13 @@ impl SoftCard {
     /// DMA regions that the card may use.
     pub fn regions(&self) -> usize {
         self.model().regions.load(Ordering::Relaxed)
+    }
+
+    /// A card that has large receive offload.
+    pub fn merging(offer: Features, pairs: u16, max_size: u16) -> Arc<Self> {
+        let card = Self::new(offer, pairs, max_size);
+        card.model().lro = Some(config_space::LRO_DEFAULTS.into());
+        card
     }
 
     pub fn model(&self) -> MutexGuard<'_, Model> {
@@ -322,6 +340,9 @@ impl Model {
             bytes[6..8].copy_from_slice(&start.to_le_bytes());
             bytes[8..10].copy_from_slice(&offset.to_le_bytes());
         }
+        if let Some(claim) = self.claims.pop_front() {
+            bytes[..10].copy_from_slice(&claim);
+        }
         let mut rest = &bytes[..];
         for chain in chains {
             let head = chain.head_index();
@@ -368,6 +389,9 @@ impl Model {
         self.status = 0;
         self.accepted = Features::empty();
         self.pairs_in_use = 1;
+        if let Some(lro) = &mut self.lro {
+            lro.extend(config_space::LRO_DEFAULTS);
+        }
         self.irqs.clear();
     }
 
