@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use ferronic::gro::{GroOptions, GroStats};
+use ferronic::lro::Profile;
 use ferronic::spec::net::MAX_SEGMENTED_FRAME;
 use ferronic::{MAX_BURST, QueuePair, RxFrame};
 use pcap_file::pcap::{PcapHeader, PcapWriter, RawPcapPacket};
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use crate::error::{CliError, Outcome};
 use crate::files::Output;
+use crate::merging::LroArgs;
 use crate::options::{QueueOptions, Stop, Switch, merged};
 use crate::progress::Progress;
 
@@ -34,6 +36,8 @@ pub struct Capture {
     /// Write a JSON line for each frame to this file.
     #[arg(long, value_name = "FILE")]
     metadata: Option<PathBuf>,
+    #[command(flatten)]
+    lro: LroArgs,
     /// Merge TCP segments in the driver, and write what came of them.
     #[arg(long, value_enum, default_value_t = Switch::Off)]
     gro: Switch,
@@ -77,7 +81,7 @@ impl Capture {
         let stop = Stop::catch()?;
         let pcap = Output::open(&self.write)?;
         let metadata = self.metadata.as_deref().map(Output::open).transpose()?;
-        let (device, mut pairs) = self.queues.open()?;
+        let (device, mut pairs) = self.queues.open(&self.lro, Profile::Off)?;
         for pair in &mut pairs {
             let gro = (self.gro == Switch::On).then(GroOptions::default);
             pair.rx.set_gro(gro)?;
@@ -93,6 +97,10 @@ impl Capture {
             let stats = pairs.iter().map(|pair| pair.rx.gro_stats());
             let all = stats.fold(GroStats::default(), |all, one| all.plus(&one));
             eprintln!("merged {}", merged(&all));
+        }
+        if device.lro()?.is_some() {
+            let units: u64 = pairs.iter().map(|pair| pair.rx.stats().units).sum();
+            eprintln!("{units} of the frames were merged by the card");
         }
         drop(pairs);
         device.close()?;

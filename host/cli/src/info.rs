@@ -58,6 +58,13 @@ impl Info {
                     window.pairs_in_use()?
                 );
                 println!("data path     {} bits", 8 * window.data_bytes());
+                match window.lro()? {
+                    None => println!("LRO           none: this card does not merge"),
+                    Some(lro) => {
+                        let (flows, buffers) = lro.capacity()?;
+                        println!("LRO           {flows} flows, units of {buffers} buffers");
+                    }
+                }
             }
         }
         Ok(Outcome::Done)

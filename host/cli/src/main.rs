@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod host;
 mod info;
+mod merging;
 mod options;
 mod ping;
 mod progress;

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use ferronic::gro::GroStats;
+use ferronic::lro::Profile;
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
 use ferronic::{CompletionPolicy, Device, DeviceConfig, QueuePair};
 
 use crate::error::CliError;
+use crate::merging::LroArgs;
 
 /// Which card.
 #[derive(Args, Clone, Debug)]
@@ -68,6 +70,10 @@ enum Offload {
     HostEcn,
     /// Segmentation of UDP.
     HostUso,
+    /// Received segments of TCP over IPv4 that the card merged.
+    GuestTso4,
+    /// Received segments of TCP over IPv6 that the card merged.
+    GuestTso6,
 }
 
 impl Offload {
@@ -79,6 +85,8 @@ impl Offload {
             Self::HostTso6 => Features::HOST_TSO6,
             Self::HostEcn => Features::HOST_ECN,
             Self::HostUso => Features::HOST_USO,
+            Self::GuestTso4 => Features::GUEST_TSO4,
+            Self::GuestTso6 => Features::GUEST_TSO6,
         }
     }
 }
@@ -120,8 +128,18 @@ impl QueueOptions {
         self.card.function()
     }
 
-    /// Opens the card.
-    pub fn open(&self) -> Result<(Device, Vec<QueuePair>), CliError> {
+    /// Opens the card, which merges by `lro`, or by `profile` where that says nothing.
+    pub fn open(
+        &self,
+        lro: &LroArgs,
+        profile: Profile,
+    ) -> Result<(Device, Vec<QueuePair>), CliError> {
+        let config = lro.apply(profile, self.config())?;
+        Ok(Device::open(self.function()?, config)?)
+    }
+
+    /// Opens the card to send.
+    pub fn open_to_send(&self) -> Result<(Device, Vec<QueuePair>), CliError> {
         Ok(Device::open(self.function()?, self.config())?)
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use ferronic::lro::Profile;
 use ferronic::phy::Phy;
 use serde_json::{Value, json};
 use smoltcp::iface::{SocketHandle, SocketSet};
@@ -15,6 +16,7 @@ use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress};
 
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
+use crate::merging::LroArgs;
 use crate::options::{QueueOptions, Stop};
 use crate::stack::{AddressOptions, DEFAULT_MTU, Stack, WAIT};
 
@@ -34,6 +36,8 @@ pub struct Ping {
     address: Ipv4Addr,
     #[command(flatten)]
     network: AddressOptions,
+    #[command(flatten)]
+    lro: LroArgs,
     /// Requests to send.
     #[arg(long, default_value_t = 4, value_name = "N")]
     count: u16,
@@ -66,7 +70,7 @@ impl Ping {
     pub fn run(&self) -> Result<Outcome, CliError> {
         let stop = Stop::catch()?;
         let output = self.json.as_deref().map(Output::open).transpose()?;
-        let (device, mut pairs) = self.queues.open()?;
+        let (device, mut pairs) = self.queues.open(&self.lro, Profile::Strict)?;
         let mtu = device.mtu().unwrap_or(DEFAULT_MTU);
         if usize::from(self.size) + HEADERS > mtu.into() {
             return Err(CliError::Usage(format!(

@@ -44,7 +44,7 @@ impl Send {
     pub fn run(&self) -> Result<Outcome, CliError> {
         let mut input = Input::open(&self.read)?;
         let stop = Stop::catch()?;
-        let (device, mut pairs) = self.queues.open()?;
+        let (device, mut pairs) = self.queues.open_to_send()?;
         let mut progress = Progress::new("sent");
         let mut left = Left::default();
         let sent = self.send(

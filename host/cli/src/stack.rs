@@ -43,6 +43,8 @@ pub struct Traffic {
     pub received: PhyStats,
     /// What the driver merged of it.
     pub merged: GroStats,
+    /// Frames that the card had merged.
+    pub card_units: u64,
     /// The card cut what was sent into segments.
     pub tso: bool,
     /// The card made the checksums of what was sent.
@@ -99,6 +101,7 @@ impl<'a> Stack<'a> {
             sent: self.phy.pair().tx.stats(),
             received: self.phy.stats(),
             merged: self.phy.gro_stats(),
+            card_units: self.phy.pair().rx.stats().units,
             tso: self.phy.segments_up_to().is_some(),
             checksum: self.phy.makes_checksums(),
         }

@@ -53,6 +53,13 @@ fn print(stats: &CardStats) {
     for (name, value) in &stats.device {
         println!("{name:<25} {value:>10}");
     }
+    if let Some(lro) = &stats.lro {
+        println!("{:<25} {:>10}", "lro_opened", lro.opened);
+        println!("{:<25} {:>10}", "lro_merged", lro.merged);
+        for (cause, value) in &lro.closed {
+            println!("{:<25} {value:>10}", format!("lro_closed_{cause}"));
+        }
+    }
 }
 
 fn direction(queue: usize) -> &'static str {
@@ -76,6 +83,16 @@ fn report(stats: &CardStats) -> Value {
     for (name, value) in &stats.device {
         figures.push(json!({"name": name, "params": {}, "value": value, "unit": "events"}));
     }
+    if let Some(lro) = &stats.lro {
+        let mut add = |name: &str, params: Value, value: u32, unit: &str| {
+            figures.push(json!({"name": name, "params": params, "value": value, "unit": unit}));
+        };
+        add("lro_opened", json!({}), lro.opened, "segments");
+        add("lro_merged", json!({}), lro.merged, "segments");
+        for (cause, value) in &lro.closed {
+            add("lro_closed", json!({"cause": cause}), *value, "packets");
+        }
+    }
     figures.push(json!({"name": "time", "params": {}, "value": stats.time, "unit": "cycles"}));
     json!({"command": "stats", "figures": figures})
 }
@@ -97,5 +114,37 @@ mod tests {
         let report = report(&stats);
         assert_eq!(report["figures"][0]["value"].as_u64(), Some(u64::MAX));
         assert_eq!(report["figures"][0]["params"]["direction"], "rx");
+    }
+
+    #[test]
+    fn report_has_the_counters_of_merging_where_the_card_merges() {
+        let lro = ferronic::lro::LroCounters {
+            opened: 1,
+            merged: u32::MAX,
+            closed: vec![("push", 3), ("gap", 4)],
+        };
+        let with = report(&CardStats {
+            lro: Some(lro),
+            ..CardStats::default()
+        });
+        let figures = with["figures"].as_array().expect("a list");
+        let found: Vec<_> = figures
+            .iter()
+            .filter_map(|f| {
+                let name = f["name"].as_str()?.strip_prefix("lro_")?;
+                Some((name, f["params"]["cause"].as_str(), f["value"].as_u64()?))
+            })
+            .collect();
+        let most = u32::MAX.into();
+        assert_eq!(
+            found,
+            [
+                ("opened", None, 1),
+                ("merged", None, most),
+                ("closed", Some("push"), 3),
+                ("closed", Some("gap"), 4)
+            ]
+        );
+        assert!(!report(&CardStats::default()).to_string().contains("lro"));
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use ferronic::lro::Profile;
 use ferronic::phy::{Phy, PhyOptions};
 use ferronic::spec::net::MAX_FRAME;
 use ferronic_transfer::{SINK, SOURCE};
@@ -17,6 +18,7 @@ use smoltcp::wire::IpAddress;
 
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
+use crate::merging::{self, LroArgs};
 use crate::options::{QueueOptions, Stop, Switch, merged};
 use crate::progress::Progress;
 use crate::stack::{AddressOptions, DEFAULT_MTU, Stack, Traffic, WAIT};
@@ -83,7 +85,9 @@ pub struct Tcp {
     /// Let the card make the checksums of what is sent.
     #[arg(long, value_enum, default_value_t = Switch::On)]
     checksum: Switch,
-    /// Merge received segments in the driver: the stack takes up to 64 KB at a time.
+    #[command(flatten)]
+    lro: LroArgs,
+    /// Merge received segments that the card did not merge in the driver: the stack takes up to 64 KB at a time.
     #[arg(long, value_enum, default_value_t = Switch::On)]
     gro: Switch,
     /// How long nothing may move before the transfer is given up.
@@ -92,6 +96,12 @@ pub struct Tcp {
     /// Print JSON instead of a table, or write it to this file, too.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+}
+
+/// How the card merged.
+struct Lro {
+    words: String,
+    params: Value,
 }
 
 /// A transfer that ran to its end.
@@ -106,7 +116,7 @@ impl Tcp {
         let stop = Stop::catch()?;
         let to_file = self.json.as_deref().filter(|path| *path != Path::new("-"));
         let output = to_file.map(Output::open).transpose()?;
-        let (device, mut pairs) = self.queues.open()?;
+        let (device, mut pairs) = self.queues.open(&self.lro, Profile::Strict)?;
         let offered = device.mtu();
         let most = offered.unwrap_or(MOST_MTU);
         let mtu = self.mtu.or(offered).unwrap_or(DEFAULT_MTU);
@@ -121,6 +131,10 @@ impl Tcp {
             segmentation: self.tso == Switch::On,
             gro: self.gro == Switch::On,
         };
+        let lro = Lro {
+            words: merging::words(&device)?,
+            params: merging::params(&device)?,
+        };
         let phy = Phy::with_options(pairs.remove(0), options);
         let stack = Stack::new(&self.network, self.address, &device, phy)?;
         let done = self.transfer(stack, &stop);
@@ -130,14 +144,14 @@ impl Tcp {
         let done = done?;
         lingered?;
         closed?;
-        let report = self.report(&done, mtu);
+        let report = self.report(&done, mtu, &lro);
         if let Some(output) = output {
             write_json(output, &report)?;
         }
         if self.json.is_some() && to_file.is_none() {
             println!("{report:#}");
         } else {
-            self.table(&done, mtu);
+            self.table(&done, mtu, &lro);
         }
         Ok(self.outcome(&done.checked))
     }
@@ -281,7 +295,7 @@ impl Tcp {
         Outcome::NotPassed
     }
 
-    fn table(&self, done: &Done, mtu: u16) {
+    fn table(&self, done: &Done, mtu: u16, lro: &Lro) {
         let (direction, peer) = (self.direction, self.peer());
         let towards = if direction == Direction::Send {
             "to"
@@ -304,13 +318,17 @@ impl Tcp {
             got.verified + got.completed,
             got.refused
         );
+        println!(
+            "LRO      {}; {} units came",
+            lro.words, done.traffic.card_units
+        );
         if self.gro == Switch::On {
             println!("merged   {}", merged(&done.traffic.merged));
         }
     }
 
-    fn report(&self, done: &Done, mtu: u16) -> Value {
-        let params = json!({
+    fn report(&self, done: &Done, mtu: u16, lro: &Lro) -> Value {
+        let mut params = json!({
             "driver": "ferronic",
             "direction": self.direction.names().0,
             "mtu": mtu,
@@ -320,6 +338,9 @@ impl Tcp {
             "sha256": done.checked.received,
             "intact": done.checked.sent == done.checked.received,
         });
+        if let (Some(all), Some(more)) = (params.as_object_mut(), lro.params.as_object()) {
+            all.extend(more.clone());
+        }
         let figure = |name: &str, value: Value, unit: &str| -> Value {
             json!({"name": name, "params": &params, "value": value, "unit": unit})
         };
@@ -336,6 +357,7 @@ impl Tcp {
             figure("verified_by_driver", (got.verified + got.completed).into(), "frames"),
             figure("refused", got.refused.into(), "frames"),
             figure("units", got.units.into(), "frames"),
+            figure("units_by_card", done.traffic.card_units.into(), "frames"),
             figure("segments_per_unit", merged.segments_a_unit().into(), "segments"),
         ]})
     }

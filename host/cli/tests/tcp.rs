@@ -259,3 +259,56 @@ fn tcp_sees_a_change_that_no_checksum_sees() {
     assert!(said.contains("100000 of 100000 bytes, SHA-256"), "{said}");
     reports(&served, &["receive", PEER, "--bytes", "100000"]);
 }
+
+#[test]
+fn merging_by_the_card_is_used_where_it_is_there_and_missed_where_it_was_asked_for() {
+    let served = Served::start("peer");
+    let about = Command::new(env!("CARGO_BIN_EXE_ferronic"))
+        .args(["info", "--device", &served.name()])
+        .output()
+        .expect("the command runs");
+    let about = String::from_utf8(about.stdout).expect("UTF-8");
+    let merges = !about.contains("LRO           none");
+    assert!(about.contains("LRO"), "{about}");
+    let get = ["receive", PEER, "--bytes", "300001"];
+    let lro = |arguments: &[&str]| {
+        let figure = reports(&served, &[&get, arguments].concat());
+        assert_eq!(figure["params"]["intact"], true, "{arguments:?}");
+        let params = &figure["params"];
+        (params["lro"].clone(), params["lro_gap_us"].clone())
+    };
+    assert_eq!(lro(&["--lro", "off"]).0, "off");
+    let set = [&get[..], &["--lro", "strict", "--lro-gap-us", "250"]].concat();
+    if merges {
+        assert_eq!(lro(&[]), ("strict".into(), 100.into()));
+        assert_eq!(
+            lro(&["--lro", "strict", "--lro-gap-us", "250"]),
+            ("strict".into(), 250.into())
+        );
+    } else {
+        assert_eq!(lro(&[]).0, "off", "done without");
+        let said = fails(&served, 1, &set);
+        assert!(
+            said.contains("FEATURES.lro") && said.contains("GRO"),
+            "{said}"
+        );
+        let said = fails(
+            &served,
+            1,
+            &[&get[..], &["--lro-max-bytes", "9000"]].concat(),
+        );
+        assert!(said.contains("FEATURES.lro"), "{said}");
+    }
+    // No card has the relaxed profile.
+    let said = fails(&served, 1, &[&get[..], &["--lro", "relaxed"]].concat());
+    assert!(said.contains("this card"), "{said}");
+    assert_eq!(said.contains("`relaxed`"), merges, "{said}");
+    let said = fails(
+        &served,
+        1,
+        &[&get[..], &["--lro", "off", "--lro-gap-us", "1"]].concat(),
+    );
+    assert!(said.contains("--lro strict"), "{said}");
+    let said = fails(&served, 2, &[&get[..], &["--lro", "rsc"]].concat());
+    assert!(said.contains("relaxed"), "{said}");
+}

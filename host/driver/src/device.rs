@@ -159,7 +159,7 @@ impl Device {
         };
         let offered = transport.offered()?;
         let merged = lro::features(&config.lro, window.as_ref(), config.features, offered)?;
-        let wanted = config.features - Features::LRO | merged;
+        let wanted = (config.features - Features::LRO) | merged;
         let features = transport.negotiate(wanted, Features::VERSION_1)?;
         let core = Arc::new(Core {
             transport,

@@ -256,7 +256,7 @@ fn counters_are_read_by_cause() {
 /// `num_buffers`, and the frame.
 fn unit(first: &Segment, payload: usize, size: u16) -> ([u8; 10], Vec<u8>) {
     let mut segment = first.clone();
-    segment.payload = (0..payload).map(|i| (i * 7 >> 3) as u8).collect();
+    segment.payload = (0..payload).map(|i| (i * 7 / 8) as u8).collect();
     let mut frame = segment.bytes();
     let (tcp, v6) = match frame[12..14] {
         [0x86, 0xdd] => (54, true),
