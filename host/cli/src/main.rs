@@ -17,6 +17,7 @@ mod selftest;
 mod send;
 mod stack;
 mod stats;
+mod tap;
 mod tcp;
 
 use std::process::ExitCode;
@@ -55,6 +56,8 @@ enum Command {
     Ping(ping::Ping),
     /// Send to a sink or receive from a source, and check every byte, with the same stack.
     Tcp(tcp::Tcp),
+    /// Make the card a network interface of this machine, until a signal comes.
+    Tap(tap::Tap),
 }
 
 impl Command {
@@ -70,6 +73,7 @@ impl Command {
             Self::Send(command) => command.run(),
             Self::Ping(command) => command.run(),
             Self::Tcp(command) => command.run(),
+            Self::Tap(command) => command.run(),
         }
     }
 }

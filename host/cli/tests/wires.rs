@@ -10,6 +10,7 @@ use std::time::Duration;
 use ferronic_oracle::{Header, Segment, resegment};
 use ferronic_sim::SimConfig;
 use ferronic_sim::wire::{PeerWire, StreamWire, TapWire, Wire};
+use served::network::{configure, private_network};
 use served::{PATIENCE, Served, assert_same, frames, read_pcap, text, wait, write_pcap};
 
 #[test]
@@ -68,55 +69,9 @@ fn ping_is_answered_over_a_stream() {
     assert!(peer.join().expect("no panic") >= 5);
 }
 
-/// Gives the interface an address and sets it up, in the network namespace of this thread.
-fn configure(name: &str, address: [u8; 4]) -> std::io::Result<()> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-    let ioctl = |number: libc::c_ulong, fill: &dyn Fn(&mut libc::ifreq)| {
-        // SAFETY: all zeroes is a valid ifreq.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
-            *to = *from as libc::c_char;
-        }
-        fill(&mut request);
-        // SAFETY: the descriptor is open; these calls read one ifreq.
-        let result = unsafe {
-            libc::ioctl(
-                std::os::fd::AsRawFd::as_raw_fd(&socket),
-                number as _,
-                &mut request,
-            )
-        };
-        if result < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        Ok(())
-    };
-    let inet = |bytes: [u8; 4]| {
-        let mut data = [0; 14];
-        data[2..6].copy_from_slice(&bytes);
-        libc::sockaddr {
-            sa_family: libc::AF_INET as libc::sa_family_t,
-            sa_data: data.map(|b| b as libc::c_char),
-        }
-    };
-    ioctl(libc::SIOCSIFADDR, &|r| {
-        r.ifr_ifru.ifru_addr = inet(address);
-    })?;
-    ioctl(libc::SIOCSIFNETMASK, &|r| {
-        r.ifr_ifru.ifru_netmask = inet([255, 255, 255, 0]);
-    })?;
-    ioctl(libc::SIOCSIFFLAGS, &|r| {
-        r.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    })
-}
-
 /// Makes a TAP interface in a network namespace of this thread's own.
 fn private_tap(name: &str) -> Result<TapWire, String> {
-    // SAFETY: changes only the namespace of the calling thread, which is the test's own.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        let error = std::io::Error::last_os_error();
-        return Err(format!("no network namespace of our own: {error}"));
-    }
+    private_network()?;
     let tap = TapWire::open(name).map_err(|e| e.to_string())?;
     configure(name, [192, 168, 77, 1]).map_err(|e| format!("setting {name} up: {e}"))?;
     Ok(tap)

@@ -1,5 +1,6 @@
 //! The network card as a whole.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use ferronic_spec::transport::Status;
 
 use crate::error::Error;
 use crate::lro::{self, LroError, LroOptions, LroRequest, Profile};
-use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction};
+use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction, Woken};
 use crate::queue::{
     CompletionPolicy, DmaBuffer, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue,
 };
@@ -85,6 +86,17 @@ pub enum Event {
     Receive(u16),
     /// The transmit queue of this pair.
     Transmit(u16),
+}
+
+/// What ended a wait for an interrupt or something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// An interrupt.
+    Event(Event),
+    /// The other descriptor can be read.
+    Readable,
+    /// Nothing in time.
+    TimedOut,
 }
 
 /// What the device and its queues share. When the last of them goes, the card is reset before its
@@ -377,25 +389,37 @@ impl Device {
 
     /// Waits for an interrupt; `None` if none came in time.
     pub fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error> {
-        let Some(interrupts) = &self.interrupts else {
-            return Err(Error::Setting {
-                what: "the completion policy",
-                value: 0,
-                must: "interrupts can only be waited for with CompletionPolicy::EventIndex".into(),
-            });
-        };
-        let Some(vector) = interrupts.wait(timeout)? else {
-            return Ok(None);
-        };
+        let vector = self.interrupts()?.wait(timeout)?;
+        vector.map(|vector| self.event(vector)).transpose()
+    }
+
+    /// Waits for an interrupt, or until `other` can be read.
+    pub fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error> {
+        Ok(match self.interrupts()?.wait_or(other, timeout)? {
+            Woken::Vector(vector) => Wake::Event(self.event(vector)?),
+            Woken::Readable => Wake::Readable,
+            Woken::TimedOut => Wake::TimedOut,
+        })
+    }
+
+    fn interrupts(&self) -> Result<&dyn Interrupts, Error> {
+        self.interrupts.as_deref().ok_or_else(|| Error::Setting {
+            what: "the completion policy",
+            value: 0,
+            must: "interrupts can only be waited for with CompletionPolicy::EventIndex".into(),
+        })
+    }
+
+    fn event(&self, vector: u16) -> Result<Event, Error> {
         let Some(queue) = vector.checked_sub(1) else {
             self.check()?;
-            return Ok(Some(Event::Config));
+            return Ok(Event::Config);
         };
-        Ok(Some(if queue % 2 == 0 {
+        Ok(if queue % 2 == 0 {
             Event::Receive(queue / 2)
         } else {
             Event::Transmit(queue / 2)
-        }))
+        })
     }
 
     /// Waits until frames that completed have left, too: the card completes a frame when it has read

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::lro::LroError;
 use crate::offload::OffloadError;
 use crate::pci::PciError;
+use crate::tap::TapError;
 
 /// What the device wrote into a ring or a frame header that it must not.
 ///
@@ -164,6 +165,9 @@ pub enum Error {
     /// The card does not merge as it was asked to.
     #[error(transparent)]
     Lro(#[from] LroError),
+    /// The interface of a bridge failed.
+    #[error(transparent)]
+    Tap(#[from] TapError),
     /// Memory that the card cannot read.
     #[error("a part of a frame is in a buffer of another card; use one of Device::buffer of this")]
     ForeignBuffer,

@@ -14,9 +14,10 @@ pub mod phy;
 pub mod queue;
 pub mod selftest;
 pub mod stats;
+pub mod tap;
 pub mod virtio;
 
-pub use device::{Device, DeviceConfig, Event};
+pub use device::{Device, DeviceConfig, Event, Wake};
 pub use error::{Error, QueueFault};
 pub use ferronic_spec as spec;
 pub use lro::{LroOptions, LroRequest, Merging};

@@ -1,6 +1,8 @@
 //! A served card in this process, with a look at its wire, and the command in another process.
 #![allow(dead_code)] // each test program uses a part of it
 
+pub mod network;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};

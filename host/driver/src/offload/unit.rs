@@ -3,7 +3,7 @@
 //! "Processing of Incoming Packets" of the network device (virtio 1.2, 5.1.6.4.2). `hdr_len` is a
 //! hint that nobody looks at.
 
-use ferronic_spec::net::{HeaderFlags, gso};
+use ferronic_spec::net::{HEADER_WINDOW, HeaderFlags, gso};
 use ferronic_spec::{Features, NetHeader};
 use thiserror::Error;
 
@@ -56,9 +56,8 @@ pub enum UnitFault {
 
 /// Compares the header of a unit (`gso_type` is not NONE) with the frame.
 ///
-/// `head` is the start of the frame, at least its first
-/// [`HEADER_WINDOW`](ferronic_spec::net::HEADER_WINDOW) bytes if it has so many, `len` the bytes of
-/// all of it. Takes any bytes and never panics.
+/// `head` is the start of the frame, at least its first [`HEADER_WINDOW`] bytes if it has so many,
+/// `len` the bytes of all of it. Returns the bytes of all headers. Takes any bytes and never panics.
 ///
 /// # Errors
 /// The first thing that is wrong. What passes can be cut into segments by anybody who believes it.
@@ -67,7 +66,7 @@ pub fn check_unit(
     negotiated: Features,
     head: &[u8],
     len: usize,
-) -> Result<(), UnitFault> {
+) -> Result<u16, UnitFault> {
     let kind = header.gso_type;
     let (feature, version) = match kind {
         gso::TCPV4 => (Features::GUEST_TSO4, Version::V4),
@@ -85,7 +84,7 @@ pub fn check_unit(
     if header.gso_size == 0 {
         return Err(UnitFault::SegmentSize);
     }
-    let head = &head[..head.len().min(len)];
+    let head = &head[..head.len().min(len).min(HEADER_WINDOW)];
     let ip = Ip::parse(head).map_err(UnitFault::Headers)?;
     if ip.version != version || ip.kind() != Ok(Transport::Tcp) {
         return Err(UnitFault::Kind(kind));
@@ -106,7 +105,8 @@ pub fn check_unit(
     if !header_is_right(&ip, head) {
         return Err(UnitFault::Sum);
     }
-    Ok(())
+    // Within `head`.
+    Ok(headers as u16)
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
                 let (header, frame) = unit(v6, payload);
                 let head = &frame[..frame.len().min(144)];
                 let checked = check_unit(&header, Features::LRO, head, frame.len());
-                assert_eq!(checked, Ok(()), "{v6} {payload}");
+                assert_eq!(checked, Ok(if v6 { 74 } else { 54 }), "{payload}");
             }
         }
     }

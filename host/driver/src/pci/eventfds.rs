@@ -1,13 +1,13 @@
 //! A set of eventfds, one a vector, and the wait for any of them.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use super::PciError;
+use super::{PciError, Woken};
 
 /// One eventfd a vector.
 pub(super) struct EventFds {
@@ -61,10 +61,22 @@ impl EventFds {
 
     /// Waits until a vector fires and consumes it; `None` if none did within `timeout`.
     pub(super) fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError> {
+        match self.wait_any(None, timeout)? {
+            Woken::Vector(vector) => Ok(Some(vector)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The same, or until `other` can be read.
+    pub(super) fn wait_any(
+        &self,
+        other: Option<BorrowedFd<'_>>,
+        timeout: Duration,
+    ) -> Result<Woken, PciError> {
         let start = Instant::now();
         loop {
             if let Some(vector) = self.take()? {
-                return Ok(Some(vector));
+                return Ok(Woken::Vector(vector));
             }
             let left = timeout.saturating_sub(start.elapsed());
             let left = Timespec {
@@ -75,9 +87,18 @@ impl EventFds {
                 .fds
                 .iter()
                 .map(|fd| PollFd::new(fd, PollFlags::IN))
+                .chain(other.iter().map(|fd| PollFd::new(fd, PollFlags::IN)))
                 .collect();
             match poll(&mut fds, Some(&left)) {
-                Ok(0) => return Ok(None),
+                Ok(0) => return Ok(Woken::TimedOut),
+                // An error of it, too: whoever reads it will see.
+                Ok(_)
+                    if fds[self.fds.len()..]
+                        .iter()
+                        .any(|fd| !fd.revents().is_empty()) =>
+                {
+                    return Ok(Woken::Readable);
+                }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(PciError::io("waiting for an interrupt", e)),
             }

@@ -13,8 +13,12 @@ pub mod sysfs;
 pub mod vfio;
 pub mod vfio_user;
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 pub use address::PciAddress;
 pub use dma::{DMA_PAGE, DmaMemory, DmaRegion};
@@ -60,6 +64,47 @@ pub trait Interrupts: Send {
     /// A vector that fired several times since it was last reported is reported at least once.
     /// Over a simulator `timeout` is simulated time.
     fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError>;
+    /// Waits until a vector fires, which is consumed, or `other` can be read, or `timeout` of the
+    /// host's time is over.
+    ///
+    /// This one looks at both in turn: for simulators, whose time passes only when they are asked.
+    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Woken, PciError> {
+        let start = Instant::now();
+        loop {
+            if let Some(vector) = self.wait(SLICE)? {
+                return Ok(Woken::Vector(vector));
+            }
+            if is_readable(other)? {
+                return Ok(Woken::Readable);
+            }
+            if start.elapsed() >= timeout {
+                return Ok(Woken::TimedOut);
+            }
+        }
+    }
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// A vector fired.
+    Vector(u16),
+    /// The other descriptor can be read.
+    Readable,
+    /// Nothing in time.
+    TimedOut,
+}
+
+/// How long a simulator is let run between two looks at something else.
+const SLICE: Duration = Duration::from_micros(20);
+
+fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, PciError> {
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    match poll(&mut fds, Some(&Timespec::default())) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(e) => Err(PciError::io("looking whether a descriptor can be read", e)),
+    }
 }
 
 /// One PCI function, as a backend offers it.

@@ -1,6 +1,7 @@
 //! Receive and transmit queues: each is owned by one thread and shares nothing that it writes.
 
 mod buffer;
+mod frame;
 mod layout;
 mod pool;
 mod rx;
@@ -9,7 +10,8 @@ mod tx;
 use std::time::Duration;
 
 pub use buffer::{DmaBuffer, DmaSlice, TxPart};
-pub use rx::{RxFrame, RxOptions, RxQueue, RxStats};
+pub use frame::RxFrame;
+pub use rx::{RxOptions, RxQueue, RxStats};
 pub use tx::{PushResult, TxOptions, TxQueue, TxStats};
 
 /// Most frames that one burst takes.

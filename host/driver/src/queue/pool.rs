@@ -60,6 +60,22 @@ impl Pool {
         }
     }
 
+    /// Where part of a buffer is, for calls that take addresses.
+    pub(super) fn span(&self, buffer: u16, from: usize, len: usize) -> Result<*mut u8, PciError> {
+        match from.checked_add(len) {
+            // In range: the region has room for every buffer.
+            Some(end) if end <= self.len && buffer < self.count => {
+                Ok(self.region.as_ptr().wrapping_add(self.start(buffer) + from))
+            }
+            _ => Err(PciError::OutOfRange {
+                what: "a receive buffer",
+                offset: from as u64,
+                len: len as u64,
+                size: self.len as u64,
+            }),
+        }
+    }
+
     /// Copies out of a buffer.
     #[inline]
     pub(super) fn read(&self, buffer: u16, from: usize, out: &mut [u8]) -> Result<(), PciError> {

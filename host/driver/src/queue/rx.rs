@@ -10,11 +10,12 @@ use ferronic_spec::{Features, NetHeader};
 use zerocopy::IntoBytes;
 
 use super::MAX_BURST;
+use super::frame::{Claim, RxFrame};
 use super::pool::Pool;
 use crate::device::Core;
 use crate::error::{Error, QueueFault};
 use crate::gro::{Arrival, Gro, GroOptions, GroStats, Part, Verified};
-use crate::offload::{self, Admitted, Refused, UnitFault};
+use crate::offload;
 use crate::virtio::Doorbell;
 use crate::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
 
@@ -72,16 +73,16 @@ const _: () = assert!(size_of::<RxStats>() == 64 && align_of::<RxStats>() == 64)
 pub struct RxQueue {
     queue: SplitQueue,
     stats: RxStats,
-    pool: Pool,
-    options: RxOptions,
+    pub(super) pool: Pool,
+    pub(super) options: RxOptions,
     doorbell: Option<Doorbell>,
     /// Which buffer a head descriptor names.
     buffers: Box<[u16]>,
     /// Parts of the frame under way.
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// Segments of the buffer being posted.
     segments: Vec<Segment>,
-    pair: u16,
+    pub(super) pair: u16,
     /// Merges what was received, if it is switched on.
     gro: Option<Box<Gro>>,
     /// Where the times that it is told begin.
@@ -323,7 +324,7 @@ impl RxQueue {
         take: &mut impl FnMut(&RxFrame<'_>),
     ) -> Result<(), Error> {
         let unit = match verified {
-            Verified::Unit => Claim::Unit,
+            Verified::Unit => Claim::Unit(header.hdr_len.get()),
             Verified::Device if header.gso_type != gso::NONE => self.judge(&header, len)?,
             _ => Claim::None,
         };
@@ -353,9 +354,9 @@ impl RxQueue {
             known += there;
         }
         match offload::check_unit(header, self.options.merged, &head[..known], len) {
-            Ok(()) => {
+            Ok(headers) => {
                 self.stats.units += 1;
-                Ok(Claim::Unit)
+                Ok(Claim::Unit(headers))
             }
             Err(fault) => Ok(Claim::False(fault)),
         }
@@ -481,7 +482,7 @@ impl RxQueue {
 }
 
 /// What the flags of a header say, where they may say something.
-fn says_verified(header: &NetHeader) -> bool {
+pub(super) fn says_verified(header: &NetHeader) -> bool {
     let flags = HeaderFlags::from_bits_retain(header.flags);
     flags.contains(HeaderFlags::DATA_VALID) && !flags.contains(HeaderFlags::NEEDS_CSUM)
 }
@@ -516,121 +517,4 @@ fn check(options: &RxOptions) -> Result<(), Error> {
         );
     }
     Ok(())
-}
-
-/// What a header claims of merging, and whether it is so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
-    /// Nothing.
-    None,
-    /// It is a unit.
-    Unit,
-    /// It is called a unit and is none.
-    False(UnitFault),
-}
-
-/// A received frame, still in its DMA buffers.
-pub struct RxFrame<'a> {
-    queue: &'a RxQueue,
-    header: NetHeader,
-    len: usize,
-    verified: Verified,
-    unit: Claim,
-}
-
-impl RxFrame<'_> {
-    /// The virtio header: as the device wrote it, or of the unit that frames were merged into.
-    pub fn header(&self) -> NetHeader {
-        self.header
-    }
-
-    /// The device says that it has verified the frame's TCP or UDP checksum (and an IPv4 header's),
-    /// and may say so (virtio 1.2, "Processing of Incoming Packets"). If false, nothing is known:
-    /// verify before use.
-    pub fn is_verified(&self) -> bool {
-        match self.verified {
-            Verified::Device => {
-                self.unit == Claim::None
-                    && self.queue.options.guest_csum
-                    && says_verified(&self.header)
-            }
-            Verified::Here => true,
-            Verified::Unit => false,
-        }
-    }
-
-    /// It is a unit of several TCP segments, merged by the card or here, whose checksums were
-    /// verified before. Its own is partial (NEEDS_CSUM): a stack that verifies nothing may take it
-    /// as it is. False if the card calls a unit what cannot be one ([`offload::check_unit`]).
-    pub fn is_unit(&self) -> bool {
-        self.unit == Claim::Unit
-    }
-
-    /// The card merged it: a unit that is not of the driver's making.
-    pub fn is_merged_by_card(&self) -> bool {
-        self.unit == Claim::Unit && self.verified == Verified::Device
-    }
-
-    /// The flags of the header mean something.
-    fn flags_count(&self) -> bool {
-        self.verified == Verified::Unit || self.queue.options.guest_csum
-    }
-
-    /// Decides whether `bytes`, a copy of this frame, may be passed to a stack that verifies nothing
-    /// itself, and completes its checksum if the card left it partial; see [`offload::admit`].
-    ///
-    /// # Errors
-    /// When the frame must be dropped.
-    pub fn admit(&self, bytes: &mut [u8]) -> Result<Admitted, Refused> {
-        if self.verified == Verified::Here {
-            return Ok(Admitted::Verified);
-        }
-        if let Claim::False(fault) = self.unit {
-            return Err(Refused::Unit(fault));
-        }
-        offload::admit(&self.header, self.flags_count(), bytes)
-    }
-
-    /// Bytes of the frame, without the virtio header.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Never true: a frame has at least an Ethernet header.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Buffers that the frame spans.
-    pub fn num_buffers(&self) -> u16 {
-        self.queue.parts.len() as u16
-    }
-
-    /// Bytes that the device wrote into each buffer, headers included.
-    pub fn buffer_lens(&self) -> impl Iterator<Item = u32> + '_ {
-        self.queue.parts.iter().map(|part| part.len)
-    }
-
-    /// Queue pair that received it.
-    pub fn pair(&self) -> u16 {
-        self.queue.pair
-    }
-
-    /// Appends the frame to `out`.
-    pub fn copy_to(&self, out: &mut Vec<u8>) {
-        let mut at = out.len();
-        out.resize(at + self.len, 0);
-        for part in &self.queue.parts {
-            let skip = usize::from(part.skip);
-            // Never more than the card wrote: the headers of a segment lie in its first buffer.
-            let len = (part.len as usize).saturating_sub(skip);
-            // In range: `SplitQueue` checked the lengths against the buffers.
-            let copied = self
-                .queue
-                .pool
-                .read(part.buffer, skip, &mut out[at..at + len]);
-            debug_assert!(copied.is_ok());
-            at += len;
-        }
-    }
 }

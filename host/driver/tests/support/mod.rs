@@ -8,6 +8,7 @@
 pub mod config_space;
 pub mod packets;
 pub mod seeds;
+pub mod units;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
 //! MSI-X through eventfds.
 
-use std::os::fd::{FromRawFd, IntoRawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use vmm_sys_util::eventfd::EventFd;
 use super::Opened;
 use super::error::VfioError;
 use crate::pci::eventfds::EventFds;
-use crate::pci::{Interrupts, PciError};
+use crate::pci::{Interrupts, PciError, Woken};
 
 /// The enabled vectors.
 pub(super) struct VfioInterrupts {
@@ -53,6 +53,10 @@ impl Interrupts for VfioInterrupts {
 
     fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError> {
         self.events.wait(timeout)
+    }
+
+    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Woken, PciError> {
+        self.events.wait_any(Some(other), timeout)
     }
 }
 

@@ -1,6 +1,6 @@
 //! MSI-X vectors as eventfds.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 use super::client::Client;
 use super::wire::{SetIrqs, command, vfio};
 use crate::pci::eventfds::EventFds;
-use crate::pci::{Interrupts, PciError};
+use crate::pci::{Interrupts, PciError, Woken};
 
 /// The enabled vectors.
 pub(super) struct EventfdInterrupts {
@@ -51,6 +51,10 @@ impl Interrupts for EventfdInterrupts {
 
     fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError> {
         self.events.wait(timeout)
+    }
+
+    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Woken, PciError> {
+        self.events.wait_any(Some(other), timeout)
     }
 }
 
