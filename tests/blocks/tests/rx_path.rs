@@ -337,7 +337,7 @@ impl Bench {
         while let Some(sent) = self.sent.pop_front() {
             if sent == frame {
                 self.delivered += 1;
-                let known = *self.flows.entry(said.hash).or_insert(q);
+                let known = *self.flows.entry(said.hash()).or_insert(q);
                 ensure!(known == q, "a flow on queues {known} and {q}");
                 return Ok(());
             }

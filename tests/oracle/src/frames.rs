@@ -20,8 +20,17 @@ const DESTINATION: u8 = 60;
 pub struct Verdict {
     /// Its checksums were verified.
     pub sum_ok: bool,
+    /// Equal for frames between the same addresses.
+    pub addresses: u16,
+    /// Equal for frames between the same ports, another in the other direction.
+    pub ports: u16,
+}
+
+impl Verdict {
     /// Equal for frames of one flow.
-    pub hash: u16,
+    pub fn hash(&self) -> u16 {
+        self.addresses ^ self.ports
+    }
 }
 
 fn half(bytes: &[u8], at: usize) -> u16 {
@@ -72,7 +81,8 @@ fn transport(frame: &[u8], ip: usize, v6: bool) -> Option<(usize, u8)> {
 pub fn verdict(frame: &[u8]) -> Verdict {
     let mut verdict = Verdict {
         sum_ok: false,
-        hash: 0,
+        addresses: 0,
+        ports: 0,
     };
     let Some((ip, v6)) = ip(frame) else {
         return verdict;
@@ -88,11 +98,11 @@ pub fn verdict(frame: &[u8]) -> Verdict {
         return verdict;
     }
     let addresses = if v6 { (ip + 8, 32) } else { (ip + 12, 8) };
-    verdict.hash = xor(frame, addresses.0, addresses.1);
+    verdict.addresses = xor(frame, addresses.0, addresses.1);
     let Some((at, protocol)) = transport(frame, ip, v6) else {
         return verdict;
     };
-    verdict.hash ^= xor(frame, at, 4);
+    verdict.ports = half(frame, at) ^ half(frame, at + 2).rotate_left(5);
 
     let end = ip + usize::from(length) + if v6 { 40 } else { 0 };
     let least = if protocol == UDP { 8 } else { 20 };

@@ -23,7 +23,7 @@ fn paced(frames: &[(u64, Vec<u8>)], captured: bool, queues: u16) -> Vec<Arrival>
         now += frame.len().div_ceil(8) as u64 * 8;
         Arrival {
             at: if captured { at - start } else { now },
-            queue: verdict(frame).hash % queues,
+            queue: verdict(frame).hash() % queues,
             frame: frame.clone(),
         }
     });

@@ -15,7 +15,7 @@ pub fn steered(arrivals: impl IntoIterator<Item = Arrival>, pairs: u16) -> Vec<A
     let mut arrivals: Vec<Arrival> = arrivals.into_iter().collect();
     arrivals.retain(|arrival| sizes.contains(&arrival.frame.len()));
     for arrival in &mut arrivals {
-        arrival.queue = pair(verdict(&arrival.frame).hash, pairs);
+        arrival.queue = pair(verdict(&arrival.frame).hash(), pairs);
     }
     arrivals
 }

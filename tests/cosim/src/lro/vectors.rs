@@ -17,13 +17,13 @@ const TICK: u64 = 300;
 pub fn impossible(vector: &Vector) -> Option<&'static str> {
     let config = &vector.config;
     let steers = |pairs| {
-        let queue = |frame: &[u8]| pair(verdict(frame).hash, pairs);
+        let queue = |frame: &[u8]| pair(verdict(frame).hash(), pairs);
         vector.arrivals.iter().all(|a| queue(&a.frame) == a.queue)
     };
     let why = [
         (config.profile == Profile::Relaxed, "a profile it has not"),
         (config.low_water > 0, "it has no low-water mark"),
-        (config.star == Star::Queue, "it closes by addresses"),
+        (matches!(config.star, Star::Queue), "it closes by addresses"),
         (config.max_buffers != 64, "a unit has at most 64 buffers"),
         (config.contexts != 16, "it has 16 contexts"),
         (config.tag.is_some(), "it has a tag of its own"),
@@ -45,7 +45,7 @@ pub fn run(vector: &Vector, data_w: u32) -> Result<(), String> {
     let name = format!("rule {}, {}, {data_w} bits", vector.rule, vector.what);
     let config = &vector.config;
     let pairs = (1..=4).find(|pairs| {
-        let queue = |frame: &[u8]| pair(verdict(frame).hash, *pairs);
+        let queue = |frame: &[u8]| pair(verdict(frame).hash(), *pairs);
         vector.arrivals.iter().all(|a| queue(&a.frame) == a.queue)
     });
     let mut features = Features::VERSION_1 | Features::MRG_RXBUF;
@@ -85,7 +85,7 @@ pub fn run(vector: &Vector, data_w: u32) -> Result<(), String> {
     let mut receiver = Receiver::open(&name, sim, plan, Some(settings));
     receiver.push_timed(&vector.arrivals, tick);
     let mut model = config.clone();
-    model.tag = Some(card::tag);
+    (model.tag, model.star) = (Some(card::tag), card::config().star);
     let expected = Expected::posted(model, &vector.arrivals, vector.posted);
     if expected.waiting > 0 {
         let end = vector.arrivals.last().map_or(0, |last| last.at) * tick;

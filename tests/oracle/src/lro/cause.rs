@@ -33,6 +33,8 @@ pub enum Cause {
     // What is told by comparison with what is held.
     /// The flow comes to another queue now.
     Moved,
+    /// It is another flow with the same tag.
+    Tag,
     /// Row 16: MAC addresses.
     Mac,
     /// Row 7: type of service or traffic class.
@@ -71,8 +73,6 @@ pub enum Cause {
     Smaller,
 
     // What has nothing to do with the flow.
-    /// Another flow with the same tag.
-    Tag,
     /// Row 40: the oldest, as all contexts were taken.
     Evicted,
     /// Row 41: time since the last segment.
@@ -102,6 +102,7 @@ impl Cause {
         Self::Empty,
         Self::FirstBuffer,
         Self::Moved,
+        Self::Tag,
         Self::Mac,
         Self::Class,
         Self::Label,
@@ -119,7 +120,6 @@ impl Cause {
         Self::Buffers,
         Self::Push,
         Self::Smaller,
-        Self::Tag,
         Self::Evicted,
         Self::Gap,
         Self::Hold,

@@ -97,6 +97,9 @@ impl Context {
         if queue != self.queue {
             return Some(Cause::Moved);
         }
+        if candidate.key != self.key {
+            return Some(Cause::Tag);
+        }
         if frame[..12] != self.frame[..12] {
             return Some(Cause::Mac);
         }

@@ -12,8 +12,8 @@
 //!   [`Config::low_water`] buffers posted, the oldest context of that queue closes; what the frame
 //!   closes by the rules (oldest first), the unit before the frame that closes it; if what it needs
 //!   is not posted, all contexts of its queue close (oldest first), and if that makes it need more
-//!   than is posted it waits; then it passes, is merged, or opens a context, for which a context of
-//!   the same tag or else the oldest makes room.
+//!   than is posted it waits; then it passes, is merged, or opens a context, for which the oldest
+//!   makes room if all are taken.
 //! * **A frame that waits** does so for [`Config::patience`] and is dropped then; frames behind it
 //!   wait for it. When buffers come it is dealt with from the start, at that time.
 //! * **Opening**: a segment without PSH that is not merged opens a context; one with PSH goes on
@@ -60,10 +60,12 @@ pub enum Profile {
 }
 
 /// What a frame closes whose flow cannot be told though its addresses can (rows 2, 3, 9 and 11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Star {
     /// All contexts between the same two addresses, in the same direction.
     Addresses,
+    /// All contexts whose addresses have the same hash.
+    Hash(fn(&[u8]) -> u16),
     /// All contexts of the frame's queue.
     Queue,
 }
@@ -99,8 +101,9 @@ pub struct Config {
     pub patience: u64,
     /// See [`Star`].
     pub star: Star,
-    /// What contexts are found by, of the key of a flow; equal tags of different flows evict. With
-    /// none, flows are told by their keys.
+    /// What contexts are found by, of the key of a flow: what a frame closes of its flow, it closes
+    /// of a flow with the same tag, and a segment that may be merged is a difference to that flow
+    /// ([`Cause::Tag`]). With none, flows are told by their keys.
     pub tag: Option<fn(&[u8]) -> u32>,
 }
 
@@ -139,9 +142,12 @@ impl Config {
         self.profile != Profile::Off && self.csum && family
     }
 
-    /// The tag of a flow.
-    fn tag(&self, key: &[u8]) -> Option<u32> {
-        self.tag.map(|tag| tag(key))
+    /// Whether what is held of one flow is found when a frame of the other comes.
+    fn finds(&self, one: &[u8], other: &[u8]) -> bool {
+        match self.tag {
+            Some(tag) => tag(one) == tag(other),
+            None => one == other,
+        }
     }
 }
 
@@ -340,10 +346,14 @@ impl Lro {
                 let star = self.config.star;
                 self.close_where(now, cause, |c| match star {
                     Star::Addresses => c.addresses() == addresses,
+                    Star::Hash(hash) => hash(c.addresses()) == hash(&addresses),
                     Star::Queue => c.queue == queue,
                 });
             }
-            Class::PassFlow(cause, key) => self.close_where(now, cause, |c| c.key == key),
+            Class::PassFlow(cause, key) => {
+                let config = self.config.clone();
+                self.close_where(now, cause, |c| config.finds(&c.key, &key));
+            }
         }
         self.pass(now, queue, frame)
     }
@@ -356,7 +366,8 @@ impl Lro {
         frame: &[u8],
     ) -> bool {
         let config = self.config.clone();
-        if let Some(i) = self.contexts.iter().position(|c| c.key == candidate.key) {
+        let same = |c: &Context| config.finds(&c.key, &candidate.key);
+        if let Some(i) = self.contexts.iter().position(same) {
             match self.contexts[i].refuses(queue, candidate, frame, &config) {
                 Some(cause) => self.close(now, i, cause),
                 None => {
@@ -383,15 +394,8 @@ impl Lro {
         if !self.take_buffers(now, queue, buffers) {
             return false;
         }
-        // Row 40: a flow of the same tag makes room, or else the oldest.
-        let tag = config.tag(&candidate.key);
-        let same = self
-            .contexts
-            .iter()
-            .position(|c| tag.is_some() && config.tag(&c.key) == tag);
-        if let Some(i) = same {
-            self.close(now, i, Cause::Tag);
-        } else if self.contexts.len() >= config.contexts {
+        // Row 40: the oldest makes room.
+        if self.contexts.len() >= config.contexts {
             self.close(now, 0, Cause::Evicted);
         }
         self.counters.opened += 1;
