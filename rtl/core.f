@@ -3,6 +3,8 @@ rtl/waivers.vlt
 rtl/common/ferronic_pkg.sv
 rtl/regs/ferronic_window_pkg.sv
 rtl/pcie/pcie_pkg.sv
+rtl/lro/lro_pkg.sv
+rtl/rx/rx_pkg.sv
 rtl/tx/tx_pkg.sv
 rtl/virtio/vq_pkg.sv
 rtl/common/byte_rotate.sv
@@ -40,9 +42,17 @@ rtl/virtio/vq_used.sv
 rtl/virtio/vq_walker.sv
 rtl/regs/regs_lro.sv
 rtl/regs/regs_window.sv
+rtl/lro/lro_close.sv
+rtl/lro/lro_closing.sv
+rtl/lro/lro_order.sv
+rtl/lro/lro_table.sv
+rtl/lro/lro_timer.sv
+rtl/lro/lro_units.sv
+rtl/lro/lro_walk.sv
 rtl/rx/rx_fifo.sv
 rtl/rx/rx_path.sv
 rtl/rx/rx_check.sv
+rtl/rx/rx_tokens.sv
 rtl/rx/rx_writer.sv
 rtl/tx/tx_complete.sv
 rtl/tx/tx_fifo.sv

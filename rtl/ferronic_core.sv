@@ -15,6 +15,7 @@ module ferronic_core
   parameter int unsigned QueuePairs = 4,
   // Simulation may skip idle time; a board has no use for the logic, and `idle_o` is 0 there.
   parameter bit TimeSkip = 1'b1,
+  parameter int unsigned LroContexts = 16,  // flows whose segments are merged at once
   localparam int unsigned BytesW = $clog2(DataW / 8) + 1
 ) (
   input  logic              clk_i,
@@ -88,8 +89,7 @@ module ferronic_core
   localparam int unsigned TxDepth = 64;
   // A frame of 9,216 bytes in buffers of 128 takes 73.
   localparam int unsigned MaxBuffers = 96;
-  // Large receive offload is not there yet; its registers and features are.
-  localparam bit          Lro = 1'b0;
+  localparam bit Lro = (LroContexts != 0);
 
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
@@ -222,14 +222,16 @@ module ferronic_core
   // ---------------------------------------------------------------- virtqueues and registers
   vq_used_t     rx_used, tx_used;
   logic         rx_used_valid, rx_used_ready, tx_used_valid, tx_used_ready;
-  logic         rx_idle, rx_stalled, tx_idle;
+  logic         rx_idle, rx_stalled, rx_quiet, tx_idle;
+  lro_cfg_t     lro_cfg;
+  lro_event_t   lro_event;
+  logic         lro_flush, lro_flushed, guest_tso4, guest_tso6, lro_armed;
+  logic [24:0]  lro_left;
   logic         rxb_req_valid, rxb_req_ready, rxb_seg_valid, rxb_seg_ready, rxb_commit, rxb_rewind;
   logic         txb_req_valid, txb_req_ready, txb_seg_valid, txb_seg_ready, txb_commit;
   qid_t         rxb_req_q, txb_req_q, work_q, check_q, tx_error_q;
   vq_seg_t      rxb_seg, txb_seg;
   logic         buf_avail, work_valid, has_work, tx_error;
-  logic         guest_tso4, guest_tso6, lro_flush;
-  lro_cfg_t     lro_cfg;
   logic         driver_ok, mrg_rxbuf, guest_csum, virtio_idle, virtio_drained, tx_drained, broken;
   tx_offload_t  tx_offload;
   logic         irq_event;
@@ -240,7 +242,8 @@ module ferronic_core
 
   virtio_engine #(
     .DataW(DataW), .NumQueues(NumQueues), .NumVectors(NumVectors), .RxDepth(RxDepth),
-    .TxDepth(TxDepth), .MaxBuffers(MaxBuffers), .Lro(Lro)
+    .TxDepth(TxDepth), .MaxBuffers(MaxBuffers), .Lro(Lro),
+    .LroContexts(LroContexts)
   ) u_virtio (
     .clk_i, .rst_ni,
     .fn_rst_i          (fn_rst),
@@ -301,7 +304,7 @@ module ferronic_core
     .rx_used_valid_i   (rx_used_valid),
     .rx_used_ready_o   (rx_used_ready),
     .rx_used_i         (rx_used),
-    .rx_quiet_i        (rx_idle || rx_stalled),
+    .rx_quiet_i        (rx_quiet),
     .tx_used_valid_i   (tx_used_valid),
     .tx_used_ready_o   (tx_used_ready),
     .tx_used_i         (tx_used),
@@ -320,8 +323,8 @@ module ferronic_core
     .pairs_in_use_o    (pairs_in_use),
     .lro_cfg_o         (lro_cfg),
     .lro_flush_o       (lro_flush),
-    .lro_flushed_i     (1'b1),
-    .lro_event_i       ('0),
+    .lro_flushed_i     (lro_flushed),
+    .lro_event_i       (lro_event),
     .broken_o          (broken),
     .irq_event_o       (irq_event),
     .irq_event_q_o     (irq_q)
@@ -334,7 +337,8 @@ module ferronic_core
   wire [15:0]  max_frame = (strap_i.mtu == '0) ? 16'(MaxFrameBytes)
                                                : strap_i.mtu + 16'(MinFrameBytes);
 
-  rx_path #(.DataW(DataW), .MaxBuffers(MaxBuffers)) u_rx (
+  rx_path #(.DataW(DataW), .MaxBuffers(MaxBuffers), .LroContexts(LroContexts),
+            .QueuePairs(QueuePairs)) u_rx (
     .clk_i, .rst_ni,
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),
@@ -346,6 +350,18 @@ module ferronic_core
     .driver_ok_i    (driver_ok),
     .lossless_i     (strap_i.rx_lossless),
     .max_frame_i    (max_frame),
+    .link_up_i      (strap_i.link_up),
+    .lro_cfg_i      (lro_cfg),
+    .guest_tso4_i   (guest_tso4),
+    .guest_tso6_i   (guest_tso6),
+    .lro_flush_i    (lro_flush),
+    .lro_flushed_o  (lro_flushed),
+    .clear_i        (clear),
+    .time_i         (time_q[24:0]),
+    .quiet_o        (rx_quiet),
+    .timer_armed_o  (lro_armed),
+    .timer_left_o   (lro_left),
+    .lro_event_o    (lro_event),
     .rx_valid_i, .rx_ready_o, .rx_last_i, .rx_abort_i, .rx_bytes_i, .rx_data_i,
     .buf_req_valid_o(rxb_req_valid),
     .buf_req_ready_i(rxb_req_ready),
@@ -433,11 +449,12 @@ module ferronic_core
   assign drained    = rx_idle && tx_drained && virtio_drained && ep_drained;
   assign idle_o     = (rx_idle || rx_stalled) && tx_idle && virtio_idle && ep_quiet && reset_idle &&
                       TimeSkip;
-  assign deadline_o = (timeout_armed && TimeSkip) ? time_q + {32'd0, timeout_left} : '1;
+  wire   lro_first  = lro_armed && (!timeout_armed || {7'd0, lro_left} < timeout_left);
+  assign deadline_o = !TimeSkip ? '1 : lro_first ? time_q + {39'd0, lro_left} :
+                      timeout_armed ? time_q + {32'd0, timeout_left} : '1;
 
   // Commits name the queue of the last request, which the walker knows.
   logic unused;
   assign unused = ^{rxb_commit_q, rxb_rewind_q, txb_commit_q, d3hot, bus_master, ev_irq, irq_event,
-                    irq_q, rx_other, tx_read, tx_other, guest_tso4, guest_tso6, lro_cfg,
-                    lro_flush};
+                    irq_q, rx_other, tx_read, tx_other};
 endmodule

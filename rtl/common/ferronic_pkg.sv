@@ -92,12 +92,28 @@ package ferronic_pkg;
   } vq_used_t;
 
   // ---------------------------------------------------------------- frames
+  // An IP header that was found, of the version that the Ethernet type says.
+  typedef struct packed {
+    logic       ip;
+    logic       v6;
+    logic [1:0] tags;    // VLAN tags in front of it
+    logic       sum_ok;  // the sum of an IPv4 header that is whole and not too short is right
+  } hdr_found_t;
+
+  // What is known of a received frame when it is whole.
+  typedef struct packed {
+    logic        sum_ok;     // its checksums are right
+    hdr_found_t  found;
+    logic [15:0] addr_hash;  // equal for frames between the same addresses
+    logic [15:0] port_hash;  // equal for frames between the same ports
+  } rx_verdict_t;
+
   // A whole frame in a frame RAM. `ptr` is the byte address of the virtio header; the first byte of
   // the frame is VirtioHdrBytes further on.
   typedef struct packed {
     logic [15:0] ptr;
     logic [15:0] len;    // bytes of the frame, without header and FCS
-    logic [15:0] hash;   // equal for frames of one flow
+    rx_verdict_t verdict;
   } rx_frame_t;
 
   // ---------------------------------------------------------------- interrupts and counters

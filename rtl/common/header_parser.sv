@@ -8,8 +8,10 @@
 // (`sum_ok`) needs: no fragment; a right IPv4 header sum; a TCP or UDP sum that is there and right
 // (a UDP sum of 0 means that there is none); lengths that agree, below 16 KiB; the first 8 bytes
 // behind the IP headers inside the window. Bytes behind the IP packet are not counted; they may be
-// there only in frames of at most WindowBytes. The hash folds addresses and, unless it is a
-// fragment, ports by XOR into 16 bits; lengths do not matter for it.
+// there only in frames of at most WindowBytes. One hash folds addresses by XOR into 16 bits, another,
+// unless it is a fragment, the source port and the destination port rotated by five bits, so that
+// the two directions of a connection differ; lengths do not matter for them. `found_o` tells of any
+// frame that has an IP header.
 //
 // IP headers start 2 bytes off a multiple of 4 and are multiples of 4 long, so TCP or UDP begins in
 // half 1 or 3 of a word (a half is 2 bytes, big endian). One word a cycle without gaps; the result
@@ -43,13 +45,19 @@ module header_parser
   output hdr_layout_t layout_o,
   output logic        result_valid_o,
   output logic        sum_ok_o,
-  output logic [15:0] hash_o
+  output hdr_found_t  found_o,
+  output logic [15:0] addr_hash_o,
+  output logic [15:0] port_hash_o
 );
   localparam int unsigned WindowWords = WindowBytes / 8;
   localparam int unsigned WordW = $clog2(WindowWords) + 1;
   if (WindowBytes % 8 != 0 || WindowBytes < 64) begin : g_bad_window
     $error("%m: WindowBytes (%0d) must be a multiple of 8, at least 64", WindowBytes);
   end
+
+  function automatic logic [15:0] rotated(input logic [15:0] half);
+    rotated = {half[10:0], half[15:11]};
+  endfunction
 
   localparam logic [15:0] EtIp4 = 16'h0800, EtIp6 = 16'h86dd, EtTag = 16'h8100, EtTag2 = 16'h88a8;
   localparam logic [7:0] NextHop = 8'd0, NextTcp = 8'd6, NextUdp = 8'd17, NextDest = 8'd60;
@@ -94,6 +102,21 @@ module header_parser
   wire [15:0] ip0    = off ? h[1] : h[3];
   wire        v6     = (et == EtIp6);
   wire        sound  = v6 ? (ip0[15:12] == 4'd6) : (ip0[15:12] == 4'd4 && ip0[11:8] >= 4'd5);
+
+  wire        version = (ip0[15:12] == (v6 ? 4'd6 : 4'd4));
+  hdr_found_t found_q, found;
+  always_comb begin
+    found = found_q;
+    if (first_i) found = '0;
+    if (starts && version) begin
+      found.ip   = 1'b1;
+      found.v6   = v6;
+      found.tags = off ? 2'd1 : (st_q == StTagged) ? 2'd2 : 2'd0;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (valid_i) found_q <= found;
+  end
 
   // The second: of what matters, only addresses come later.
   wire        second  = (st_q == StIp) && (at_q == 3'd1);
@@ -235,15 +258,18 @@ module header_parser
   // word in which TCP or UDP begins, the tail with the last.
   logic [3:0][15:0] h1_q;
   logic [7:0]       take1_q;
-  logic [3:0]       header1_q, fold1_q;
+  logic [3:0]       header1_q, addr1_q, ports1_q;
   logic             valid1_q, first1_q, last1_q, fine1_q, v6_1_q;
   logic [16:0]      extra1_q;
+  hdr_found_t       found1_q;
   wire  [14:0]      pseudo = l4_len + (is_udp ? 15'd17 : 15'd6);
   always_ff @(posedge clk_i) begin
     h1_q      <= h;
     take1_q   <= take;
     header1_q <= header;
-    fold1_q   <= addr | ports;
+    addr1_q   <= addr;
+    ports1_q  <= ports;
+    found1_q  <= found;
     first1_q  <= first_i;
     fine1_q   <= fine;
     v6_1_q    <= v6_q;
@@ -253,23 +279,29 @@ module header_parser
   // Stage 2: sums of the word.
   logic [18:0] l4_2_q;
   logic [17:0] ip_2_q;
-  logic [15:0] fold_2_q;
+  logic [15:0] addr_2_q, port_2_q;
   logic        valid2_q, first2_q, last2_q, fine2_q, v6_2_q;
+  hdr_found_t  found2_q;
   logic [3:0][15:0] taken, headers;
-  logic [15:0]      fold;
+  logic [15:0]      addr_fold, port_fold;
   always_comb begin
-    fold = '0;
+    addr_fold = '0;
+    port_fold = '0;
     for (int unsigned j = 0; j < 4; j++) begin
       taken[j]   = {h1_q[j][15:8] & {8{take1_q[2*j]}}, h1_q[j][7:0] & {8{take1_q[2*j+1]}}};
       headers[j] = h1_q[j] & {16{header1_q[j]}};
-      fold      ^= h1_q[j] & {16{fold1_q[j]}};
+      addr_fold ^= h1_q[j] & {16{addr1_q[j]}};
+      // A source port comes in an odd half, the destination's in an even one.
+      port_fold ^= ((j % 2 == 0) ? rotated(h1_q[j]) : h1_q[j]) & {16{ports1_q[j]}};
     end
   end
   always_ff @(posedge clk_i) begin
     l4_2_q   <= ((19'(taken[0]) + 19'(taken[1])) + (19'(taken[2]) + 19'(taken[3]))) +
                 19'(extra1_q);
     ip_2_q   <= (18'(headers[0]) + 18'(headers[1])) + (18'(headers[2]) + 18'(headers[3]));
-    fold_2_q <= fold;
+    addr_2_q <= addr_fold;
+    port_2_q <= port_fold;
+    found2_q <= found1_q;
     first2_q <= first1_q;
     fine2_q  <= fine1_q;
     v6_2_q   <= v6_1_q;
@@ -278,24 +310,30 @@ module header_parser
   // Stage 3: sums of the frame: less than 2^11 words of 2^19.
   logic [29:0] l4_3_q;
   logic [21:0] ip_3_q;
-  logic [15:0] fold_3_q;
+  logic [15:0] addr_3_q, port_3_q;
+  hdr_found_t  found3_q;
   logic        last3_q, fine3_q, v6_3_q;
   always_ff @(posedge clk_i) begin
     if (valid2_q) begin
       l4_3_q   <= (first2_q ? '0 : l4_3_q) + 30'(l4_2_q);
       ip_3_q   <= (first2_q ? '0 : ip_3_q) + 22'(ip_2_q);
-      fold_3_q <= (first2_q ? '0 : fold_3_q) ^ fold_2_q;
+      addr_3_q <= (first2_q ? '0 : addr_3_q) ^ addr_2_q;
+      port_3_q <= (first2_q ? '0 : port_3_q) ^ port_2_q;
     end
     fine3_q <= fine2_q;
     v6_3_q  <= v6_2_q;
+    found3_q <= found2_q;
   end
 
   // Stage 4: a sum is right if it is all ones.
   wire [16:0] l4_sum = 17'(l4_3_q[15:0]) + 17'(l4_3_q[29:16]);
   wire [16:0] ip_sum = 17'(ip_3_q[15:0]) + 17'(ip_3_q[21:16]);
   always_ff @(posedge clk_i) begin
-    sum_ok_o <= fine3_q && (l4_sum == 17'hffff) && (v6_3_q || ip_sum == 17'hffff);
-    hash_o   <= fold_3_q;
+    sum_ok_o       <= fine3_q && (l4_sum == 17'hffff) && (v6_3_q || ip_sum == 17'hffff);
+    found_o        <= found3_q;
+    found_o.sum_ok <= (ip_sum == 17'hffff);
+    addr_hash_o    <= addr_3_q;
+    port_hash_o    <= port_3_q;
   end
 
   always_ff @(posedge clk_i) begin

@@ -28,13 +28,12 @@ module rx_check
   input  logic [DataW-1:0]  beat_data_i,
 
   output logic              result_valid_o,
-  output logic              sum_ok_o,
-  output logic [15:0]       hash_o
+  output rx_verdict_t       verdict_o
 );
   localparam int unsigned WindowBytes = 128;
 
   if (DataW == 64) begin : g_direct
-    logic        layout_valid;   // LRO's, later
+    logic        layout_valid;
     hdr_layout_t layout;
     logic        unused;
     assign unused = ^{layout_valid, layout};
@@ -63,7 +62,11 @@ module rx_check
       .tail_len_i    ('0),
       .layout_valid_o(layout_valid),
       .layout_o      (layout),
-      .result_valid_o, .sum_ok_o, .hash_o
+      .result_valid_o,
+      .sum_ok_o      (verdict_o.sum_ok),
+      .found_o       (verdict_o.found),
+      .addr_hash_o   (verdict_o.addr_hash),
+      .port_hash_o   (verdict_o.port_hash)
     );
   end else begin : g_lanes
     localparam int unsigned LaneW = $clog2(Lanes);
@@ -75,12 +78,11 @@ module rx_check
     end
 
     logic [LaneW-1:0] in_q, out_q;       // lane that is filled; whose result is next
-    logic [Lanes-1:0] busy, done, ok;
-    logic [Lanes-1:0][15:0] hash;
+    logic [Lanes-1:0] busy, done;
+    rx_verdict_t [Lanes-1:0] verdict;
     assign ready_o        = !busy[in_q];
     assign result_valid_o = done[out_q];
-    assign sum_ok_o       = ok[out_q];
-    assign hash_o         = hash[out_q];
+    assign verdict_o      = verdict[out_q];
 
     always_ff @(posedge clk_i) begin
       if (!rst_ni || clr_i) begin
@@ -156,8 +158,8 @@ module rx_check
       end
 
       wire [WindowBytes/8-1:0][63:0] words = window_q;
-      logic        valid, sum_ok, layout_valid;
-      logic [15:0] sum_hash;
+      logic        valid, layout_valid;
+      rx_verdict_t said;
       hdr_layout_t layout;
       logic        unused;
       assign unused = ^{layout_valid, layout};
@@ -173,18 +175,17 @@ module rx_check
         .layout_valid_o(layout_valid),
         .layout_o      (layout),
         .result_valid_o(valid),
-        .sum_ok_o      (sum_ok),
-        .hash_o        (sum_hash)
+        .sum_ok_o      (said.sum_ok),
+        .found_o       (said.found),
+        .addr_hash_o   (said.addr_hash),
+        .port_hash_o   (said.port_hash)
       );
       // Kept until its turn comes.
       always_ff @(posedge clk_i) begin
         if (!rst_ni || clr_i) done[l] <= 1'b0;
         else if (valid) done[l] <= 1'b1;
         else if (result_valid_o && out_q == LaneW'(l)) done[l] <= 1'b0;
-        if (valid) begin
-          ok[l]   <= sum_ok;
-          hash[l] <= sum_hash;
-        end
+        if (valid) verdict[l] <= said;
       end
     end
 

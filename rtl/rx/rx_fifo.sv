@@ -12,8 +12,8 @@
 // Frames leave by `frame_*` in the order of arrival; the slot stays until `release_*`, in the same
 // order. `patch_*` sets num_buffers of a frame that left and was not released.
 //
-// Invariants: slots in use lie between `tail_q` and `base_q`; no beat is stored within three words
-// of `tail_q`; at most `Frames` frames wait.
+// Invariants: slots in use lie between `tail_q` and `base_q`; no beat is stored within eleven words
+// of `tail_q`, eight of which are scratch; at most `Frames` frames wait.
 `include "ferronic_assert.svh"
 module rx_fifo
   import ferronic_pkg::*;
@@ -51,8 +51,7 @@ module rx_fifo
   output logic [DataW-1:0]  beat_data_o,
   input  logic              mark_i,         // say in its header that a frame's sums are right
   input  logic              result_valid_i,
-  input  logic              sum_ok_i,
-  input  logic [15:0]       hash_i,
+  input  rx_verdict_t       verdict_i,
 
   output logic              frame_valid_o,
   input  logic              frame_ready_i,
@@ -64,6 +63,15 @@ module rx_fifo
   input  logic [15:0]       patch_ptr_i,
   input  logic [15:0]       patch_num_buffers_i,
 
+  // Eight places of 8 bytes in front of the oldest frame, for what is written beside frames; they
+  // stay as they are until the next release.
+  input  logic              scratch_valid_i,
+  output logic              scratch_ready_o,
+  input  logic [2:0]        scratch_place_i,
+  input  logic [63:0]       scratch_data_i,
+  output logic [15:0]       scratch_ptr_o,   // byte address of the first
+
+  input  logic              headers_ready_i, // whoever keeps a copy of headers has room for a frame
   output logic [Lanes-1:0]  ram_we_o,
   output logic [AddrW-1:0]  ram_waddr_o,
   output logic [Lanes-1:0]  ram_winc_o,
@@ -77,17 +85,18 @@ module rx_fifo
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
   end
-  if (RamBytes > 65536 || RamBytes < MaxFrameBytes + VirtioHdrBytes + 8 * Lanes) begin : g_bad_ram
+  if (RamBytes > 65536 || RamBytes < MaxFrameBytes + VirtioHdrBytes + 16 * Lanes) begin : g_bad_ram
     $error("%m: RamBytes (%0d) must hold the largest frame and be at most 65536", RamBytes);
   end
 
   localparam int unsigned Rot = VirtioHdrBytes % Lanes;
   localparam int unsigned FirstWord = VirtioHdrBytes / Lanes;
-  localparam int unsigned RecW = 14 + 16;
+  localparam int unsigned RecW = 14 + $bits(rx_verdict_t);
   localparam int unsigned RecAddrW = $clog2(Frames);
   // Words that stay free, a power of two: the beat's own, and those of a header, for the age of
-  // `room_q`.
-  localparam int unsigned Margin = 8;
+  // `room_q`, and the scratch.
+  localparam int unsigned Margin = 16;
+  localparam int unsigned ScratchWords = 64 / Lanes;
 
   typedef logic [AddrW-1:0] word_t;
 
@@ -156,9 +165,9 @@ module rx_fifo
   logic [13:0]  rec_len;
   word_t        rec_base;
   wire          rec_push = result_valid_i;
-  wire          mark = result_valid_i && sum_ok_i && mark_i;
-  wire          port_free = !patch_valid_i && !mark;
-  wire          may_begin = room_q && rec_room_q && wait_ready && check_ready_i;
+  wire          mark = result_valid_i && verdict_i.sum_ok && mark_i;
+  wire          port_free = !patch_valid_i && !scratch_valid_i && !mark;
+  wire          may_begin = room_q && rec_room_q && wait_ready && check_ready_i && headers_ready_i;
   wire          full_drop = !lossless_i && fresher_q && in_valid;
 
   // Length with this beat. `beat_q` stops a beat after `max_q`, so 15 bits hold it.
@@ -182,7 +191,10 @@ module rx_fifo
     endcase
   end
 
-  assign patch_ready_o = !mark;
+  assign patch_ready_o   = !mark;
+  assign scratch_ready_o = !mark && !patch_valid_i;
+  wire word_t scratch_word = tail_q - word_t'(ScratchWords);
+  assign scratch_ptr_o = 16'(scratch_word) << LaneW;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -317,6 +329,12 @@ module rx_fifo
       ram_we_o[NumLane+:2]        = 2'b11;
       ram_waddr_o                 = patch_ptr_i[LaneW+:AddrW] + word_t'(NumWord);
       ram_wdata_o[8*NumLane+:16]  = patch_num_buffers_i;
+    end else if (scratch_valid_i) begin
+      for (int unsigned l = 0; l < Lanes; l++) begin
+        ram_we_o[l] = (3'(l / 8) == (scratch_place_i & 3'(Lanes / 8 - 1)));
+      end
+      ram_waddr_o = scratch_word + (word_t'(scratch_place_i) >> (LaneW - 3));
+      ram_wdata_o = {Lanes / 8{scratch_data_i}};
     end else begin
       unique case (state_q)
         StHdr0: begin
@@ -349,7 +367,7 @@ module rx_fifo
   logic               fetched_q, out_valid_q;
   logic [RecW-1:0]    rec_data;
   logic [13:0]        out_len_q;
-  logic [15:0]        out_hash_q;
+  rx_verdict_t        out_verdict_q;
   word_t              out_word_q;
 
   assign rec_level = rec_wptr_q - rec_rptr_q;
@@ -362,7 +380,7 @@ module rx_fifo
     .clk_i,
     .we_i   (rec_push),
     .waddr_i(rec_wptr_q[RecAddrW-1:0]),
-    .wdata_i({rec_len, hash_i}),
+    .wdata_i({rec_len, verdict_i}),
     .re_i   (rec_fetch),
     .raddr_i(rec_rptr_q[RecAddrW-1:0]),
     .rdata_o(rec_data)
@@ -394,13 +412,13 @@ module rx_fifo
   end
 
   always_ff @(posedge clk_i) begin
-    if (out_load) {out_len_q, out_hash_q} <= rec_data;
+    if (out_load) {out_len_q, out_verdict_q} <= rec_data;
   end
 
   assign frame_valid_o = out_valid_q;
   assign frame_o.ptr   = 16'(out_word_q) << LaneW;
   assign frame_o.len   = {2'b00, out_len_q};
-  assign frame_o.hash  = out_hash_q;
+  assign frame_o.verdict = out_verdict_q;
 
   assign idle_o = !in_valid && !out_valid_q && !fetched_q && (rec_used == '0) &&
                   (beat_q == '0) && (state_q != StSkip);
@@ -409,7 +427,7 @@ module rx_fifo
   logic unused;
   assign unused = ^{release_len_i[15:14], patch_ptr_i, fill[LaneW-1:0], wait_level};
 
-  `FERRONIC_ASSERT(RoomKept, !store || used < word_t'(Words - 3), clk_i, rst_ni)
+  `FERRONIC_ASSERT(RoomKept, !store || used < word_t'(Words - 11), clk_i, rst_ni)
   `FERRONIC_ASSERT(ResultHasFrame, !result_valid_i || wait_valid, clk_i, rst_ni)
   `FERRONIC_ASSERT(RecordsInRange, rec_used <= (RecAddrW + 1)'(Frames), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(FrameStable, frame_valid_o, frame_ready_i || fn_rst_i, frame_o,

@@ -2,8 +2,10 @@
 //
 // Receive path: frames from the wire to buffers in host memory.
 //
-//   wire -> rx_fifo (store and forward, with rx_check beside it) -> rx_writer -> dma_write
-//                    \-> frame RAM -----------------------------------> RAM read port
+//   wire -> rx_fifo (store and forward, with rx_check beside it) -> lro_table -> rx_writer -> DMA
+//                    \-> frame RAM -----------------------------------------------> RAM read port
+//
+// Segments of a flow become parts of one unit (LRO) if `lro_cfg_i` and the features say so.
 //
 // The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are
 // thrown away, a frame that is half in is swallowed to its end. With `pause_i` what was begun ends
@@ -13,11 +15,15 @@
 // rewind follows; after `none` a rewind does. Commit and rewind never come in one cycle.
 module rx_path
   import ferronic_pkg::*;
+  import lro_pkg::*;
+  import vq_pkg::*;
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned RamBytes = (DataW >= 256) ? 32768 : 16384,
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame; the walker must be able to give as many
+  parameter int unsigned LroContexts = 16,
+  parameter int unsigned QueuePairs = 64,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned BytesW = $clog2(Lanes) + 1,
   localparam int unsigned WordW = 16 - $clog2(Lanes)
@@ -37,6 +43,18 @@ module rx_path
   input  logic              driver_ok_i,
   input  logic              lossless_i,
   input  logic [15:0]       max_frame_i,
+  input  logic              link_up_i,
+  input  lro_cfg_t          lro_cfg_i,
+  input  logic              guest_tso4_i,    // units of that version may be delivered
+  input  logic              guest_tso6_i,
+  input  logic              lro_flush_i,     // deliver what is held, hold nothing until this ends
+  output logic              lro_flushed_o,   // all is delivered
+  input  vq_clear_t         clear_i,         // of a queue that is reset nothing is delivered
+  input  logic [24:0]       time_i,          // time base
+  output logic              quiet_o,         // as idle_o, also while units are held
+  output logic              timer_armed_o,   // a unit is held; if idle or stalled, it will be
+  output logic [24:0]       timer_left_o,    // closed in so many cycles
+  output lro_event_t        lro_event_o,
 
   // Wire.
   input  logic              rx_valid_i,
@@ -83,10 +101,10 @@ module rx_path
 );
   localparam int unsigned AddrW = $clog2(RamBytes / Lanes);
 
-  logic              check_ready, beat_valid, beat_first, beat_last, result_valid, sum_ok;
+  logic              check_ready, beat_valid, beat_first, beat_last, result_valid;
   logic [BytesW-1:0] beat_bytes;
   logic [DataW-1:0]  beat_data;
-  logic [15:0]       hash;
+  rx_verdict_t       verdict;
   logic             frame_valid, frame_ready, release_valid, patch_valid, patch_ready;
   rx_frame_t        frame;
   logic [15:0]      release_len, patch_ptr, patch_num_buffers;
@@ -94,6 +112,35 @@ module rx_path
   logic [AddrW-1:0] ram_waddr;
   logic [DataW-1:0] ram_wdata;
   logic             fifo_idle, writer_idle;
+  logic             scratch_valid, scratch_ready, headers_ready;
+  logic [2:0]       scratch_place;
+  logic [63:0]      scratch_data;
+  logic [15:0]      scratch_ptr;
+
+  // What is held is delivered when the link goes down, too.
+  logic link_q, down_q, flush_q, flushed;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) begin
+      link_q  <= 1'b0;
+      down_q  <= 1'b0;
+      flush_q <= 1'b0;
+    end else begin
+      link_q  <= link_up_i;
+      down_q  <= (link_q && !link_up_i) || (down_q && !flushed);
+      flush_q <= lro_flush_i || down_q;
+    end
+  end
+  assign lro_flushed_o = flushed && lro_flush_i;
+
+  localparam int unsigned CtxW = $clog2(LroContexts);
+  logic                   op_valid, op_ready, table_idle, opened, closed, touch, due, due_hold;
+  logic                   settled;
+  lro_op_t                op;
+  logic [LroContexts-1:0] op_close, open, look_open;
+  logic [CtxW-1:0]        op_ctx, ctx, close_ctx, due_ctx;
+  qid_t                   look_q;
+  logic [13:0]            look_size, opened_pay;
+  logic [15:0]            look_total, touch_total;
 
   rx_fifo #(.DataW(DataW), .RamBytes(RamBytes)) u_fifo (
     .clk_i, .rst_ni, .fn_rst_i,
@@ -108,8 +155,7 @@ module rx_path
     .beat_data_o        (beat_data),
     .mark_i             (guest_csum_i),
     .result_valid_i     (result_valid),
-    .sum_ok_i           (sum_ok),
-    .hash_i             (hash),
+    .verdict_i          (verdict),
     .frame_valid_o      (frame_valid),
     .frame_ready_i      (frame_ready),
     .frame_o            (frame),
@@ -119,6 +165,12 @@ module rx_path
     .patch_ready_o      (patch_ready),
     .patch_ptr_i        (patch_ptr),
     .patch_num_buffers_i(patch_num_buffers),
+    .scratch_valid_i    (scratch_valid),
+    .scratch_ready_o    (scratch_ready),
+    .scratch_place_i    (scratch_place),
+    .scratch_data_i     (scratch_data),
+    .scratch_ptr_o      (scratch_ptr),
+    .headers_ready_i    (headers_ready),
     .ram_we_o           (ram_we),
     .ram_waddr_o        (ram_waddr),
     .ram_winc_o         (ram_winc),
@@ -136,8 +188,7 @@ module rx_path
     .beat_bytes_i  (beat_bytes),
     .beat_data_i   (beat_data),
     .result_valid_o(result_valid),
-    .sum_ok_o      (sum_ok),
-    .hash_o        (hash)
+    .verdict_o     (verdict)
   );
 
   lane_ram #(.DataW(DataW), .Bytes(RamBytes)) u_ram (
@@ -156,14 +207,96 @@ module rx_path
     assign unused = ^ram_raddr_i[WordW-1:AddrW];
   end
 
-  rx_writer #(.RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers)) u_writer (
+  lro_table #(.DataW(DataW), .Contexts(LroContexts), .QueuePairs(QueuePairs)) u_table (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .idle_o         (table_idle),
+    .cfg_i          (lro_cfg_i),
+    .tso4_i         (guest_tso4_i && guest_csum_i),
+    .tso6_i         (guest_tso6_i && guest_csum_i),
+    .stop_i         (flush_q),
+    .pairs_in_use_i,
+    .beat_valid_i   (beat_valid),
+    .beat_first_i   (beat_first),
+    .beat_last_i    (beat_last),
+    .beat_data_i    (beat_data),
+    .headers_ready_o(headers_ready),
+    .frame_valid_i  (frame_valid),
+    .frame_ready_o  (frame_ready),
+    .frame_i        (frame),
+    .op_valid_o     (op_valid),
+    .op_ready_i     (op_ready),
+    .op_o           (op),
+    .op_close_o     (op_close),
+    .op_ctx_o       (op_ctx),
+    .touch_i        (touch),
+    .opened_i       (opened),
+    .touch_ctx_i    (ctx),
+    .opened_q_i     (buf_req_q_o),
+    .opened_pay_i   (opened_pay),
+    .touch_total_i  (touch_total),
+    .closed_i       (closed),
+    .closed_ctx_i   (close_ctx),
+    .open_o         (open),
+    .look_q_i       (look_q),
+    .look_open_o    (look_open),
+    .look_ctx_i     (close_ctx),
+    .look_size_o    (look_size),
+    .look_total_o   (look_total)
+  );
+
+  lro_timer #(.Contexts(LroContexts)) u_timer (
+    .clk_i, .rst_ni, .fn_rst_i, .time_i,
+    .gap_i     (lro_cfg_i.gap),
+    .hold_i    (lro_cfg_i.hold),
+    .open_i    (open),
+    .touch_i   (touch),
+    .first_i   (opened),
+    .ctx_i     (ctx),
+    .due_o     (due),
+    .due_ctx_o (due_ctx),
+    .due_hold_o(due_hold),
+    .settled_o (settled),
+    .left_o    (timer_left_o)
+  );
+  assign timer_armed_o = (open != '0);
+
+  logic writer_stalled;
+  rx_writer #(
+    .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(LroContexts)
+  ) u_writer (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),
-    .stalled_o,
+    .stalled_o          (writer_stalled),
     .pairs_in_use_i, .mrg_rxbuf_i, .driver_ok_i, .lossless_i,
-    .frame_valid_i      (frame_valid),
-    .frame_ready_o      (frame_ready),
-    .frame_i            (frame),
+    .op_valid_i         (op_valid),
+    .op_ready_o         (op_ready),
+    .op_i               (op),
+    .op_close_i         (op_close),
+    .op_ctx_i           (op_ctx),
+    .open_i             (open),
+    .look_q_o           (look_q),
+    .look_open_i        (look_open),
+    .close_ctx_o        (close_ctx),
+    .look_size_i        (look_size),
+    .look_total_i       (look_total),
+    .opened_o           (opened),
+    .ctx_o              (ctx),
+    .opened_pay_o       (opened_pay),
+    .touch_total_o      (touch_total),
+    .closed_o           (closed),
+    .touch_o            (touch),
+    .due_i              (due),
+    .due_ctx_i          (due_ctx),
+    .due_hold_i         (due_hold),
+    .lro_event_o,
+    .flush_i            (flush_q),
+    .flushed_o          (flushed),
+    .clear_i,
+    .scratch_valid_o    (scratch_valid),
+    .scratch_ready_i    (scratch_ready),
+    .scratch_place_o    (scratch_place),
+    .scratch_data_o     (scratch_data),
+    .scratch_ptr_i      (scratch_ptr),
     .release_valid_o    (release_valid),
     .release_len_o      (release_len),
     .patch_valid_o      (patch_valid),
@@ -178,5 +311,7 @@ module rx_path
     .event_o, .drop_nobuf_o, .drop_other_o
   );
 
-  assign idle_o = writer_idle && (pause_i || fifo_idle);
+  assign quiet_o   = (writer_idle && (pause_i || (fifo_idle && table_idle))) || writer_stalled;
+  assign idle_o    = writer_idle && (pause_i || (fifo_idle && table_idle && settled && !down_q));
+  assign stalled_o = writer_stalled && settled && !down_q;
 endmodule

@@ -121,7 +121,8 @@ module tx_header
     step_word_q  <= word;
   end
   logic        layout_valid, result_valid, sum_ok;
-  logic [15:0] hash;
+  logic [15:0] addr_hash, port_hash;
+  hdr_found_t  found;
   hdr_layout_t layout;
   header_parser #(.WindowBytes(TxHdrBytes)) u_parser (
     .clk_i, .rst_ni,
@@ -137,7 +138,9 @@ module tx_header
     .layout_o      (layout),
     .result_valid_o(result_valid),
     .sum_ok_o      (sum_ok),
-    .hash_o        (hash)
+    .found_o       (found),
+    .addr_hash_o   (addr_hash),
+    .port_hash_o   (port_hash)
   );
 
   // ---------------------------------------------------------------- what they hold
@@ -339,7 +342,7 @@ module tx_header
   assign layout_o  = '{v6: v6_q, udp: udp_q, ip_at: at_q, l4_at: l4_at_q};
 
   logic unused;
-  assign unused = ^{result_valid, sum_ok, hash};
+  assign unused = ^{result_valid, sum_ok, found, addr_hash, port_hash};
 
   `FERRONIC_ASSERT(OneAtATime, !(parse_i || update_i) || idle_o, clk_i, rst_ni)
   `FERRONIC_ASSERT(LoadWhileIdle, !load_i || idle_o, clk_i, rst_ni)

@@ -15,11 +15,15 @@ fn run(
     frames: &[Vec<u8>],
     window: usize,
     rng: &mut Rng,
-) -> Result<Vec<(bool, u16)>, Failure> {
+) -> Result<Vec<(bool, u16, u16)>, Failure> {
     let mut verdicts = Vec::new();
     let mut collect = |block: &mut Block| {
         if block.is("result_valid_o") {
-            verdicts.push((block.is("sum_ok_o"), block.word("hash_o") as u16));
+            verdicts.push((
+                block.is("sum_ok_o"),
+                block.word("addr_hash_o") as u16,
+                block.word("port_hash_o") as u16,
+            ));
         }
     };
     for frame in frames {
@@ -76,13 +80,13 @@ fn check(window: usize, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
         frames.len()
     );
     let (mut claims, mut refused) = (0, 0);
-    for (i, (ok, hash)) in seen.into_iter().enumerate() {
+    for (i, (ok, addresses, ports)) in seen.into_iter().enumerate() {
         let Some(want) = expected.pop_front() else {
             break;
         };
         ensure!(
-            ok == want.sum_ok && hash == want.hash,
-            "frame {i}: claim {ok}, hash {hash:#06x} instead of {want:x?}: {:02x?}",
+            (ok, addresses, ports) == (want.sum_ok, want.addresses, want.ports),
+            "frame {i}: claim {ok}, hashes {addresses:#06x} and {ports:#06x} instead of {want:x?}: {:02x?}",
             frames[i]
         );
         claims += usize::from(ok);

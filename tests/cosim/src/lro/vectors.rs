@@ -85,7 +85,7 @@ pub fn run(vector: &Vector, data_w: u32) -> Result<(), String> {
     let mut receiver = Receiver::open(&name, sim, plan, Some(settings));
     receiver.push_timed(&vector.arrivals, tick);
     let mut model = config.clone();
-    (model.tag, model.star) = (Some(card::tag), card::config().star);
+    (model.tag, model.star) = (Some(card::tag as fn(&[u8]) -> u32), card::config().star);
     let expected = Expected::posted(model, &vector.arrivals, vector.posted);
     if expected.waiting > 0 {
         let end = vector.arrivals.last().map_or(0, |last| last.at) * tick;

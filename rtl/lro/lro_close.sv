@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Closes one unit at a time: headers first, then its buffers.
+//
+// A unit of one segment was written with the header it needs. One of several gets, by small writes
+// over the start of its first buffer: the virtio header of a large packet (virtio 1.2, "Device
+// Operation" of the network device), the length of the IP packet and the sum of an IPv4 header, PSH
+// if its last segment has it, and the sum of TCP's pseudo header, not inverted. The bytes are laid
+// beside the frames in the receive RAM, which stays as it is only while no frame is released: so
+// what was issued before has to be done first (`drained_i`). The used entries follow as tokens, the
+// last with `publish`, and so become visible at once.
+//
+// Latency: three cycles and one for each buffer (two if it is not the last); with headers, those
+// before are waited for, and some twenty more.
+//
+// Invariants: commands and tokens with `cmd` come together; a unit's entries leave in the order of
+// its buffers, `publish` on the last only.
+`include "ferronic_assert.svh"
+module lro_close
+  import ferronic_pkg::*;
+  import lro_pkg::*;
+(
+  input  logic           clk_i,
+  input  logic           rst_ni,
+  input  logic           fn_rst_i,
+
+  input  logic           start_i,
+  input  logic           push_i,      // the last segment had PSH
+  input  logic           forget_i,    // its queue is gone: nothing is written
+  output logic           done_o,      // one cycle; the context is free
+  input  logic           drained_i,
+
+  // The unit, from the cycle after `start_i` until `done_o`.
+  input  logic [63:0]    first_i,
+  input  lro_unit_head_t head_i,
+  input  lro_unit_end_t  end_i,
+  input  logic [13:0]    size_i,
+  input  logic [15:0]    total_i,
+  output logic           list_re_o,
+  output logic [5:0]     list_at_o,
+  input  lro_buffer_t    list_i,
+
+  output logic           scratch_valid_o,
+  input  logic           scratch_ready_i,
+  output logic [2:0]     scratch_place_o,
+  output logic [63:0]    scratch_data_o,
+  input  logic [15:0]    scratch_ptr_i,
+
+  output logic           cmd_valid_o,
+  input  logic           cmd_ready_i,  // with room for its token
+  output dma_wr_cmd_t    cmd_o,
+  output logic           tok_valid_o,  // an entry
+  input  logic           tok_ready_i,
+  output lro_buffer_t    tok_o,
+  output logic           tok_publish_o
+);
+  typedef enum logic [2:0] {
+    StIdle,
+    StLoad,
+    StDrain,
+    StScratch, // one place after another
+    StCmd,     // one write after another
+    StList,    // an entry is read
+    StToken,
+    StDone
+  } st_e;
+  st_e         st_q;
+  logic [2:0]  place_q;
+  logic [5:0]  at_q;
+  logic [63:0] addr_q;
+  logic        push_q, forget_q;
+  logic [1:0]  settle_q;
+
+  wire v6     = head_i.head.v6;
+  wire merged = end_i.merged;
+  wire last   = (at_q == end_i.full);
+
+  // ---------------------------------------------------------------- what the headers say
+  logic [15:0] ip_len_q, ip_sum_q, tcp_sum_q;
+  function automatic logic [15:0] add(input logic [15:0] a, input logic [15:0] b);
+    logic [16:0] once;
+    once = 17'(a) + 17'(b);
+    add = once[15:0] + 16'(once[16]);
+  endfunction
+  function automatic logic [15:0] big(input logic [15:0] half);
+    big = {half[7:0], half[15:8]};
+  endfunction
+  // TCP's length and protocol number, as addends of the pseudo header.
+  wire [15:0] pseudo = total_i - (v6 ? 16'd34 : 16'd14);
+  always_ff @(posedge clk_i) begin
+    if (st_q == StLoad) begin
+      ip_len_q  <= v6 ? total_i - 16'd40 : total_i;
+      ip_sum_q  <= ~add(head_i.head.ip_base, total_i);
+      tcp_sum_q <= add(head_i.head.addr_sum, pseudo);
+    end
+  end
+
+  wire [7:0] ip_at = 8'd14 + {4'd0, head_i.head.tags, 2'b00};
+  wire [7:0] l4_at = ip_at + (v6 ? 8'd40 : 8'd20);
+  localparam logic [7:0] NeedsCsum = 8'd1, GsoTcp4 = 8'd1, GsoTcp6 = 8'd4;
+  localparam logic [15:0] CsumOffset = 16'd16;
+
+  // Places: the virtio header (two), IP length, IPv4 sum, flags, TCP sum.
+  localparam logic [2:0] PlHeader = 3'd0, PlHeader2 = 3'd1, PlLength = 3'd2, PlSum = 3'd3,
+                         PlFlags = 3'd4, PlTcp = 3'd5;
+  always_comb begin
+    scratch_data_o = {8'd0, l4_at, 2'd0, size_i, 8'd0, head_i.head.pay_at,
+                      v6 ? GsoTcp6 : GsoTcp4, NeedsCsum};
+    unique case (place_q)
+      PlHeader2: scratch_data_o[31:0] = {16'd1 + {10'd0, end_i.full}, CsumOffset};
+      PlLength:  scratch_data_o[15:0] = big(ip_len_q);
+      PlSum:     scratch_data_o[15:0] = big(ip_sum_q);
+      PlFlags:   scratch_data_o[7:0]  = {1'b0, head_i.head.ece, 6'b011000};
+      PlTcp:     scratch_data_o[15:0] = big(tcp_sum_q);
+      default: ;
+    endcase
+  end
+  assign scratch_valid_o = (st_q == StScratch);
+  assign scratch_place_o = place_q;
+
+  // ---------------------------------------------------------------- writes
+  // The next place that this unit has, and how far its bytes lie behind those of this one.
+  logic [2:0] next_place;
+  logic [5:0] distance;
+  always_comb begin
+    next_place = PlTcp;
+    distance   = 6'd3;
+    unique case (place_q)
+      PlHeader, PlHeader2: begin
+        next_place = PlLength;
+        distance   = 6'(VirtioHdrBytes) + ip_at[5:0] + (v6 ? 6'd4 : 6'd2);
+      end
+      PlLength: begin
+        next_place = !v6 ? PlSum : push_q ? PlFlags : PlTcp;
+        distance   = !v6 ? 6'd8 : push_q ? 6'd49 : 6'd52;
+      end
+      PlSum: begin
+        next_place = push_q ? PlFlags : PlTcp;
+        distance   = push_q ? 6'd23 : 6'd26;
+      end
+      default: ;
+    endcase
+  end
+
+  assign cmd_valid_o = (st_q == StCmd);
+  assign cmd_o.addr  = addr_q;
+  assign cmd_o.len   = (place_q == PlHeader) ? 16'(VirtioHdrBytes) :
+                       (place_q == PlFlags) ? 16'd1 : 16'd2;
+  assign cmd_o.ptr   = scratch_ptr_i + {10'd0, place_q, 3'd0};
+
+  assign list_re_o     = (st_q == StList);
+  assign list_at_o     = at_q;
+  assign tok_valid_o   = (st_q == StToken);
+  assign tok_o         = last ? end_i.buffer : list_i;
+  assign tok_publish_o = last;
+  assign done_o        = (st_q == StDone);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) begin
+      st_q <= StIdle;
+    end else begin
+      unique case (st_q)
+        StIdle: if (start_i) st_q <= StLoad;
+        StLoad: st_q <= forget_q ? StDone : merged ? StDrain : StList;
+        StDrain: if (settle_q == '1) st_q <= StScratch;
+        StScratch: if (scratch_ready_i && place_q == PlTcp) st_q <= StCmd;
+        StCmd: if (cmd_ready_i && place_q == PlTcp) st_q <= StList;
+        StList: st_q <= StToken;
+        StToken: if (tok_ready_i) st_q <= last ? StDone : StList;
+        StDone: st_q <= StIdle;
+        default: st_q <= StIdle;
+      endcase
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    // A release takes a moment to be seen in `scratch_ptr_i`.
+    settle_q <= (st_q != StDrain || !drained_i) ? '0 : settle_q + 2'd1;
+    unique case (st_q)
+      StIdle: begin
+        push_q   <= push_i;
+        forget_q <= forget_i;
+        place_q  <= '0;
+        at_q     <= '0;
+      end
+      StLoad: addr_q <= first_i;
+      StScratch: if (scratch_ready_i) place_q <= (place_q == PlTcp) ? '0 : place_q + 3'd1;
+      StCmd: begin
+        if (cmd_ready_i) begin
+          place_q <= next_place;
+          addr_q  <= addr_q + 64'(distance);
+        end
+      end
+      StToken: if (tok_ready_i) at_q <= at_q + 6'd1;
+      default: ;
+    endcase
+  end
+
+  logic unused;
+  assign unused = ^{head_i.q, end_i.more, end_i.left, end_i.addr};
+
+  `FERRONIC_ASSERT_STABLE(CmdStable, cmd_valid_o, cmd_ready_i || fn_rst_i, cmd_o, clk_i, rst_ni)
+  `FERRONIC_ASSERT_STABLE(TokStable, tok_valid_o, tok_ready_i || fn_rst_i, {tok_o, tok_publish_o},
+                          clk_i, rst_ni)
+  `FERRONIC_ASSERT(DrainedStays, !(st_q inside {StScratch, StCmd}) || place_q != '0 || drained_i ||
+                   fn_rst_i || st_q == StCmd, clk_i, rst_ni)
+endmodule
