@@ -103,20 +103,35 @@ module lro_close
   // Places: the virtio header (two), IP length, IPv4 sum, flags, TCP sum.
   localparam logic [2:0] PlHeader = 3'd0, PlHeader2 = 3'd1, PlLength = 3'd2, PlSum = 3'd3,
                          PlFlags = 3'd4, PlTcp = 3'd5;
+  logic [63:0] place_data;
   always_comb begin
-    scratch_data_o = {8'd0, l4_at, 2'd0, size_i, 8'd0, head_i.head.pay_at,
+    place_data = {8'd0, l4_at, 2'd0, size_i, 8'd0, head_i.head.pay_at,
                       v6 ? GsoTcp6 : GsoTcp4, NeedsCsum};
     unique case (place_q)
-      PlHeader2: scratch_data_o[31:0] = {16'd1 + {10'd0, end_i.full}, CsumOffset};
-      PlLength:  scratch_data_o[15:0] = big(ip_len_q);
-      PlSum:     scratch_data_o[15:0] = big(ip_sum_q);
-      PlFlags:   scratch_data_o[7:0]  = {1'b0, head_i.head.ece, 6'b011000};
-      PlTcp:     scratch_data_o[15:0] = big(tcp_sum_q);
+      PlHeader2: place_data[31:0] = {16'd1 + {10'd0, end_i.full}, CsumOffset};
+      PlLength:  place_data[15:0] = big(ip_len_q);
+      PlSum:     place_data[15:0] = big(ip_sum_q);
+      PlFlags:   place_data[7:0]  = {1'b0, head_i.head.ece, 6'b011000};
+      PlTcp:     place_data[15:0] = big(tcp_sum_q);
       default: ;
     endcase
   end
-  assign scratch_valid_o = (st_q == StScratch);
-  assign scratch_place_o = place_q;
+  // Written a cycle later.
+  logic        scratch_valid_q;
+  logic [2:0]  scratch_place_q;
+  logic [63:0] scratch_data_q;
+  wire         scratch_take = (st_q == StScratch) && (!scratch_valid_q || scratch_ready_i);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) scratch_valid_q <= 1'b0;
+    else scratch_valid_q <= scratch_take || (scratch_valid_q && !scratch_ready_i);
+    if (scratch_take) begin
+      scratch_place_q <= place_q;
+      scratch_data_q  <= place_data;
+    end
+  end
+  assign scratch_valid_o = scratch_valid_q;
+  assign scratch_place_o = scratch_place_q;
+  assign scratch_data_o  = scratch_data_q;
 
   // ---------------------------------------------------------------- writes
   // The next place that this unit has, and how far its bytes lie behind those of this one.
@@ -142,7 +157,7 @@ module lro_close
     endcase
   end
 
-  assign cmd_valid_o = (st_q == StCmd);
+  assign cmd_valid_o = (st_q == StCmd) && !scratch_valid_q;
   assign cmd_o.addr  = addr_q;
   assign cmd_o.len   = (place_q == PlHeader) ? 16'(VirtioHdrBytes) :
                        (place_q == PlFlags) ? 16'd1 : 16'd2;
@@ -163,8 +178,8 @@ module lro_close
         StIdle: if (start_i) st_q <= StLoad;
         StLoad: st_q <= forget_q ? StDone : merged ? StDrain : StList;
         StDrain: if (settle_q == '1) st_q <= StScratch;
-        StScratch: if (scratch_ready_i && place_q == PlTcp) st_q <= StCmd;
-        StCmd: if (cmd_ready_i && place_q == PlTcp) st_q <= StList;
+        StScratch: if (scratch_take && place_q == PlTcp) st_q <= StCmd;
+        StCmd: if (cmd_valid_o && cmd_ready_i && place_q == PlTcp) st_q <= StList;
         StList: st_q <= StToken;
         StToken: if (tok_ready_i) st_q <= last ? StDone : StList;
         StDone: st_q <= StIdle;
@@ -183,9 +198,9 @@ module lro_close
         at_q     <= '0;
       end
       StLoad: addr_q <= first_i;
-      StScratch: if (scratch_ready_i) place_q <= (place_q == PlTcp) ? '0 : place_q + 3'd1;
+      StScratch: if (scratch_take) place_q <= (place_q == PlTcp) ? '0 : place_q + 3'd1;
       StCmd: begin
-        if (cmd_ready_i) begin
+        if (cmd_valid_o && cmd_ready_i) begin
           place_q <= next_place;
           addr_q  <= addr_q + 64'(distance);
         end

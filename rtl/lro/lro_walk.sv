@@ -59,10 +59,18 @@ module lro_walk
   typedef logic [WordW-1:0] word_t;
 
   // ---------------------------------------------------------------- into the ring
+  logic             in_valid_q, in_first_q, in_last_q;
+  logic [DataW-1:0] in_data_q;
+  always_ff @(posedge clk_i) begin
+    in_valid_q <= beat_valid_i && rst_ni && !fn_rst_i;
+    in_first_q <= beat_first_i;
+    in_last_q  <= beat_last_i;
+    in_data_q  <= beat_data_i;
+  end
   ring_t       wbase_q;        // where the frame that is stored begins
   ring_t       rbase_q;        // where the frame that is read begins
   logic [WordW:0] beat_q;      // its beats so far, up to Words
-  wire  [WordW:0] beat = beat_first_i ? '0 : beat_q;
+  wire  [WordW:0] beat = in_first_q ? '0 : beat_q;
   wire         in_window = !beat[WordW];
   ring_t       used_q;
   logic [WordW:0] words_q;     // of the frame that is read
@@ -74,17 +82,17 @@ module lro_walk
       used_q  <= '0;
       ready_o <= 1'b0;
     end else begin
-      if (beat_valid_i && beat_last_i) begin
+      if (in_valid_q && in_last_q) begin
         wbase_q <= wbase_q + ring_t'(beat) + ring_t'(in_window);
       end
       if (take_i) rbase_q <= rbase_q + ring_t'(words_q);
       used_q  <= wbase_q - rbase_q;
-      // Two frames may begin before this tells of the first.
-      ready_o <= used_q < ring_t'(RingWords - 3 * Words);
+      // Three frames may begin before this tells of the first.
+      ready_o <= used_q < ring_t'(RingWords - 4 * Words);
     end
   end
   always_ff @(posedge clk_i) begin
-    if (beat_valid_i) beat_q <= beat + (WordW + 1)'(in_window);
+    if (in_valid_q) beat_q <= beat + (WordW + 1)'(in_window);
   end
 
   // ---------------------------------------------------------------- reads
@@ -155,8 +163,8 @@ module lro_walk
   assign moved = off ? {raw_q[DataW-33:0], prev_q} : raw_q;
 
   prim_ram_1r1w #(.Width(DataW), .Depth(RingWords), .InBlock(1'b1)) u_ring (
-    .clk_i, .we_i(beat_valid_i && in_window), .waddr_i(wbase_q + ring_t'(beat)),
-    .wdata_i(beat_data_i),
+    .clk_i, .we_i(in_valid_q && in_window), .waddr_i(wbase_q + ring_t'(beat)),
+    .wdata_i(in_data_q),
     .re_i(run_q), .raddr_i(rbase_q + ring_t'(k_q)), .rdata_o(raw));
   prim_ram_1r1w #(.Width(DataW), .Depth(Slots * Words), .InBlock(1'b1)) u_slots (
     .clk_i, .we_i(vx_q), .waddr_i({spare_i, x_q}), .wdata_i(moved),
@@ -225,7 +233,8 @@ module lro_walk
   logic [ 3:0] ihl_q;
   logic        fragment_q, canonical_q;
   logic [ 7:0] protocol_q;
-  logic [15:0] len_q, sum_q;
+  logic [15:0] sum_q;
+  logic [16:0] total_q;          // bytes from the IP header on
   logic [ 1:0] rare_q;           // SYN and FIN
   logic [ 9:0] offset_q;         // data offset and flags from CWR to RST
   lro_segment_t seg_q;
@@ -258,8 +267,9 @@ module lro_walk
         not_tcp_q  <= (proto_now != 8'd6);
       end
       if (here(0, far, x_q)) ihl_q <= ip0[11:8];
-      if (v6 ? here(2, far, x_q) : here(1, far, x_q)) len_q <= v6 ? half(2, far, h)
-                                                                   : half(1, far, h);
+      if (v6 ? here(2, far, x_q) : here(1, far, x_q)) begin
+        total_q <= 17'(v6 ? half(2, far, h) : half(1, far, h)) + (v6 ? 17'd40 : 17'd0);
+      end
       if (here(2, far, x_q)) id_q <= half(2, far, h);
       if (here(3, far, x_q)) fragment_q <= (ip3[13:0] != '0);
       if (here(5, far, x_q)) begin
@@ -304,17 +314,15 @@ module lro_walk
 
   // ---------------------------------------------------------------- what it asks for
   // Frames are shorter than 16 KiB, so that longer packets are cut off.
-  logic [16:0] total;
   logic [ 6:0] headers;       // bytes of both
   logic        extension, cut_off, unfit, control;
   always_comb begin
-    total   = v6 ? {1'b0, len_q} + 17'd40 : {1'b0, len_q};
     headers = 7'(v6 ? 40 : 20) + {1'b0, doff, 2'b00};
     extension = (protocol_q inside {8'd0, 8'd43, 8'd44, 8'd51, 8'd60, 8'd135, 8'd139, 8'd140});
     cut_off = v6 ? (avail_q < 14'd40)
                  : (avail_q < {8'd0, ihl_q, 2'b00} || avail_q < 14'd20 || ihl_q < 4'd5);
-    unfit   = (total > {3'd0, avail_q}) || (total < (v6 ? 17'd60 : 17'd40)) || (doff < 4'd5) ||
-              (total < {10'd0, headers});
+    unfit   = (total_q > {3'd0, avail_q}) || (total_q < (v6 ? 17'd60 : 17'd40)) || (doff < 4'd5) ||
+              (total_q < {10'd0, headers});
     control = cwr || urg || !ack || rst || syn || fin;
   end
 
@@ -341,7 +349,7 @@ module lro_walk
     end else if (unfit) begin
       cls   = ClsAddresses;
       cause = LroMalformed;
-    end else if (total < {3'd0, avail_q}) begin
+    end else if (total_q < {3'd0, avail_q}) begin
       cause = LroTrailer;
     end else if (!frame_ok_q) begin
       cause = LroSum;
@@ -349,17 +357,17 @@ module lro_walk
       cause = LroCanonical;
     end else if (control) begin
       cause = LroControl;
-    end else if (total == {10'd0, headers}) begin
+    end else if (total_q == {10'd0, headers}) begin
       cause = LroEmpty;
     end else begin
       cls = ClsHold;
     end
   end
 
-  wire [16:0] base_sum = 17'(~sum_q) + 17'(~len_q);
+  wire [16:0] base_sum = 17'(~sum_q) + 17'(~total_q[15:0]);
   always_ff @(posedge clk_i) begin
     seg_q <= '{
-      cls: cls, cause: cause, push: psh, pay: total[13:0] - {7'd0, headers}, total: total[13:0],
+      cls: cls, cause: cause, push: psh, pay: total_q[13:0] - {7'd0, headers}, total: total_q[13:0],
       seq: seq_q, id: id_q,
       head: '{v6: v6, tags: found.tags, ece: ece,
               pay_at: 8'd14 + {4'd0, found.tags, 2'b00} + {1'b0, headers},

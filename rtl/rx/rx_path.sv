@@ -262,7 +262,8 @@ module rx_path
 
   logic writer_stalled;
   rx_writer #(
-    .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(LroContexts)
+    .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(LroContexts),
+    .Overlap(DataW > 64)
   ) u_writer (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),

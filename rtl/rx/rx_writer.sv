@@ -31,6 +31,9 @@ module rx_writer
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame: what the walker can give back
   parameter int unsigned Contexts = 16,
+  // Whether the next frame is taken in the cycle in which the last command of this one is; costs a
+  // long path, and where a frame takes eight beats it gains nothing.
+  parameter bit          Overlap = 1'b0,
   localparam int unsigned CtxW = $clog2(Contexts)
 ) (
   input  logic         clk_i,
@@ -209,8 +212,8 @@ module rx_writer
   wire done_drop  = (state_q == StDrop) && tok_wr_ready;
   wire ends_unit  = appends && end_q;
   // The next frame may come at once only if the table knows what becomes of this one.
-  wire load_now   = (state_q == StIdle) || (done_issue && !ends_unit && !again_q) || done_drop ||
-                    (done_skip && kind_q == LroPass);
+  wire load_now   = (state_q == StIdle) || (Overlap && ((done_issue && !ends_unit && !again_q) || done_drop ||
+                    (done_skip && kind_q == LroPass)));
   wire load       = may_begin && load_now;
   assign op_ready_o = load_now && !pause_i && !drain && !close_wants && !flush_i;
 
