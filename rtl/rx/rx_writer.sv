@@ -453,7 +453,7 @@ module rx_writer
   wire  end_we = cmd_taken && seg_fits_q && kind_q != LroPass;
   assign touch_o        = opened_o || (end_we && appends);
   assign new_end = '{
-    merged: appends, more: mrg_rxbuf_i && seg_last_q, full: full_q,
+    merged: appends, more: tail_q ? unit_end.more : mrg_rxbuf_i && seg_last_q, full: full_q,
     buffer: '{id: seg_id_q[10:0], len: buf_len_q + 17'(put_len)},
     left: seg_len_q - 17'(put_len), addr: seg_addr_q + 64'(put_len)
   };
