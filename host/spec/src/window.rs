@@ -118,7 +118,8 @@ pub const SNAPSHOT: u64 = 0x028;
 pub const SNAPSHOT_QUEUE: Field = Field { lsb: 0, width: 7 };
 
 /// Queue pairs that receive. Frames are spread over pairs 0 to value - 1 by a hash of the flow;
-/// transmission may use every pair. Reset, FLR and virtio reset restore 1.
+/// transmission may use every pair. With large receive offload a write is complete when what was
+/// held has been delivered. Reset, FLR and virtio reset restore 1.
 pub const PAIRS_IN_USE: u64 = 0x02c;
 /// Field of [`PAIRS_IN_USE`]. 1 to queue_pairs; a write of another value is ignored. Unit: pairs.
 pub const PAIRS_IN_USE_PAIRS: Field = Field { lsb: 0, width: 7 };
