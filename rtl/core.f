@@ -52,6 +52,7 @@ rtl/lro/lro_walk.sv
 rtl/rx/rx_fifo.sv
 rtl/rx/rx_path.sv
 rtl/rx/rx_check.sv
+rtl/rx/rx_steer.sv
 rtl/rx/rx_tokens.sv
 rtl/rx/rx_writer.sv
 rtl/tx/tx_complete.sv

@@ -15,7 +15,7 @@ module ferronic_core
   parameter int unsigned QueuePairs = 4,
   // Simulation may skip idle time; a board has no use for the logic, and `idle_o` is 0 there.
   parameter bit TimeSkip = 1'b1,
-  parameter int unsigned LroContexts = 16,  // flows whose segments are merged at once
+  parameter int unsigned LroContexts = 16,  // flows whose segments are merged at once; 0: none
   localparam int unsigned BytesW = $clog2(DataW / 8) + 1
 ) (
   input  logic              clk_i,

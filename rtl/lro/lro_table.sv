@@ -17,6 +17,7 @@
 module lro_table
   import ferronic_pkg::*;
   import lro_pkg::*;
+  import rx_pkg::*;
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned Contexts = 16,
@@ -88,16 +89,6 @@ module lro_table
   function automatic ctx_t number(input set_t one);
     number = '0;
     for (int unsigned i = 0; i < Contexts; i++) if (one[i]) number |= ctx_t'(i);
-  endfunction
-  // Eight bits that all depend on about half of the hash: CRC-8, polynomial 0x07, and eight zeros
-  // behind the hash, so that its last bits reach all of them too.
-  function automatic logic [7:0] mix(input logic [15:0] hash);
-    logic [7:0] crc;
-    crc = 8'h00;
-    for (int i = 15; i >= -8; i--) begin
-      crc = {crc[6:0], 1'b0} ^ ((crc[7] ^ ((i >= 0) && hash[i & 15])) ? 8'h07 : 8'h00);
-    end
-    return crc;
   endfunction
 
   // ---------------------------------------------------------------- contexts
@@ -185,7 +176,6 @@ module lro_table
   assign       cur_pair = cur_queue_q[PairW:1];
   set_t        hit_q, addr_hit_q, same_pair;
   ctx_t        hit_ctx_q;
-  wire [14:0]  scaled = 15'(cur_mix_q) * 15'(pairs_in_use_i);
   logic        walked, differs;
   lro_segment_t seg;
 
@@ -198,7 +188,7 @@ module lro_table
       hit_q     <= start_hit;
       addr_hit_q <= start_addr;
     end
-    cur_queue_q <= {scaled[13:8], 1'b0};
+    cur_queue_q <= {scaled_pair(cur_mix_q, pairs_in_use_i), 1'b0};
     hit_ctx_q   <= number(hit_q);
   end
 
@@ -396,7 +386,7 @@ module lro_table
   assign idle_o = !pre_valid_q && !cur_valid_q && !frame_valid_i;
 
   logic unused;
-  assign unused = ^{look_q_i, opened_q_i, scaled[14], scaled[7:0], cfg_i};
+  assign unused = ^{look_q_i, opened_q_i, cfg_i};
 
   `FERRONIC_ASSERT(OneTag, !cur_valid_q || $onehot0(hit_q), clk_i, rst_ni)
   `FERRONIC_ASSERT(ClosesOpenOnes, !accept || ((op_close_o & ~open_q) == '0), clk_i, rst_ni)

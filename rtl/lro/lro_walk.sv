@@ -3,15 +3,15 @@
 // Reads the headers of a frame, compares them with those of a context, and keeps a copy.
 //
 // The first 128 bytes of each frame that is stored are kept in a ring, in words as wide as the data
-// path. A walk goes over them in order, shifted so that the IP header begins in half 7 or 11 (a half
-// is 2 bytes, big endian): fields are then at fixed places. Each word is compared with the same word
-// of the copy in slot `slot_i`, but for what may differ between segments of a unit: lengths, IPv4's
-// identification and sum, sequence number, PSH, TCP's sum. It is written to slot `spare_i`, which
-// becomes the slot of a context that this frame opens.
+// path. A walk goes over them in order, shifted so that the IP header begins in half 7 or 11 (a
+// half is 2 bytes, big endian): fields are then at fixed places. Each word is compared with the
+// same word of the copy in slot `slot_i`, but for what may differ between segments of a unit:
+// lengths, IPv4's identification and sum, sequence number, PSH, TCP's sum. It is written to slot
+// `spare_i`, which becomes the slot of a context that this frame opens.
 //
 // `frame_i` and `slot_i` are taken with `start_i`, which may come with the `take_i` of the frame
-// before; `spare_i` must not change between. From `start_i` to `done_o` it takes four cycles (five if
-// wider than 64 bits) and one for each word up to the end of the headers (54 bytes at 64 bits:
+// before; `spare_i` must not change between. From `start_i` to `done_o` it takes four cycles (five
+// if wider than 64 bits) and one for each word up to the end of the headers (54 bytes at 64 bits:
 // seven) but the first; a frame that is not TCP ends early. `segment_o` and `differs_o` are valid
 // with `done_o`; at 64 bits the segment's lengths, numbers and class but for sums one cycle before.
 //

@@ -22,7 +22,7 @@ module rx_path
   parameter int unsigned RamBytes = (DataW >= 256) ? 32768 : 16384,
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame; the walker must be able to give as many
-  parameter int unsigned LroContexts = 16,
+  parameter int unsigned LroContexts = 16, // 0: no LRO
   parameter int unsigned QueuePairs = 64,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned BytesW = $clog2(Lanes) + 1,
@@ -132,11 +132,12 @@ module rx_path
   end
   assign lro_flushed_o = flushed && lro_flush_i;
 
-  localparam int unsigned CtxW = $clog2(LroContexts);
+  localparam int unsigned Contexts = (LroContexts == 0) ? 4 : LroContexts;
+  localparam int unsigned CtxW = $clog2(Contexts);
   logic                   op_valid, op_ready, table_idle, opened, closed, touch, due, due_hold;
   logic                   settled;
   lro_op_t                op;
-  logic [LroContexts-1:0] op_close, open, look_open;
+  logic [Contexts-1:0]    op_close, open, look_open;
   logic [CtxW-1:0]        op_ctx, ctx, close_ctx, due_ctx;
   qid_t                   look_q;
   logic [13:0]            look_size, opened_pay;
@@ -207,62 +208,82 @@ module rx_path
     assign unused = ^ram_raddr_i[WordW-1:AddrW];
   end
 
-  lro_table #(.DataW(DataW), .Contexts(LroContexts), .QueuePairs(QueuePairs)) u_table (
-    .clk_i, .rst_ni, .fn_rst_i,
-    .idle_o         (table_idle),
-    .cfg_i          (lro_cfg_i),
-    .tso4_i         (guest_tso4_i && guest_csum_i),
-    .tso6_i         (guest_tso6_i && guest_csum_i),
-    .stop_i         (flush_q),
-    .pairs_in_use_i,
-    .beat_valid_i   (beat_valid),
-    .beat_first_i   (beat_first),
-    .beat_last_i    (beat_last),
-    .beat_data_i    (beat_data),
-    .headers_ready_o(headers_ready),
-    .frame_valid_i  (frame_valid),
-    .frame_ready_o  (frame_ready),
-    .frame_i        (frame),
-    .op_valid_o     (op_valid),
-    .op_ready_i     (op_ready),
-    .op_o           (op),
-    .op_close_o     (op_close),
-    .op_ctx_o       (op_ctx),
-    .touch_i        (touch),
-    .opened_i       (opened),
-    .touch_ctx_i    (ctx),
-    .opened_q_i     (buf_req_q_o),
-    .opened_pay_i   (opened_pay),
-    .touch_total_i  (touch_total),
-    .closed_i       (closed),
-    .closed_ctx_i   (close_ctx),
-    .open_o         (open),
-    .look_q_i       (look_q),
-    .look_open_o    (look_open),
-    .look_ctx_i     (close_ctx),
-    .look_size_o    (look_size),
-    .look_total_o   (look_total)
-  );
+  if (LroContexts != 0) begin : g_lro
+    lro_table #(.DataW(DataW), .Contexts(Contexts), .QueuePairs(QueuePairs)) u_table (
+      .clk_i, .rst_ni, .fn_rst_i,
+      .idle_o         (table_idle),
+      .cfg_i          (lro_cfg_i),
+      .tso4_i         (guest_tso4_i && guest_csum_i),
+      .tso6_i         (guest_tso6_i && guest_csum_i),
+      .stop_i         (flush_q),
+      .pairs_in_use_i,
+      .beat_valid_i   (beat_valid),
+      .beat_first_i   (beat_first),
+      .beat_last_i    (beat_last),
+      .beat_data_i    (beat_data),
+      .headers_ready_o(headers_ready),
+      .frame_valid_i  (frame_valid),
+      .frame_ready_o  (frame_ready),
+      .frame_i        (frame),
+      .op_valid_o     (op_valid),
+      .op_ready_i     (op_ready),
+      .op_o           (op),
+      .op_close_o     (op_close),
+      .op_ctx_o       (op_ctx),
+      .touch_i        (touch),
+      .opened_i       (opened),
+      .touch_ctx_i    (ctx),
+      .opened_q_i     (buf_req_q_o),
+      .opened_pay_i   (opened_pay),
+      .touch_total_i  (touch_total),
+      .closed_i       (closed),
+      .closed_ctx_i   (close_ctx),
+      .open_o         (open),
+      .look_q_i       (look_q),
+      .look_open_o    (look_open),
+      .look_ctx_i     (close_ctx),
+      .look_size_o    (look_size),
+      .look_total_o   (look_total)
+    );
 
-  lro_timer #(.Contexts(LroContexts)) u_timer (
-    .clk_i, .rst_ni, .fn_rst_i, .time_i,
-    .gap_i     (lro_cfg_i.gap),
-    .hold_i    (lro_cfg_i.hold),
-    .open_i    (open),
-    .touch_i   (touch),
-    .first_i   (opened),
-    .ctx_i     (ctx),
-    .due_o     (due),
-    .due_ctx_o (due_ctx),
-    .due_hold_o(due_hold),
-    .settled_o (settled),
-    .left_o    (timer_left_o)
-  );
+    lro_timer #(.Contexts(Contexts)) u_timer (
+      .clk_i, .rst_ni, .fn_rst_i, .time_i,
+      .gap_i     (lro_cfg_i.gap),
+      .hold_i    (lro_cfg_i.hold),
+      .open_i    (open),
+      .touch_i   (touch),
+      .first_i   (opened),
+      .ctx_i     (ctx),
+      .due_o     (due),
+      .due_ctx_o (due_ctx),
+      .due_hold_o(due_hold),
+      .settled_o (settled),
+      .left_o    (timer_left_o)
+    );
+  end else begin : g_steer
+    rx_steer u_steer (
+      .clk_i, .rst_ni, .fn_rst_i, .pairs_in_use_i,
+      .idle_o       (table_idle),
+      .frame_valid_i(frame_valid),
+      .frame_ready_o(frame_ready),
+      .frame_i      (frame),
+      .op_valid_o   (op_valid),
+      .op_ready_i   (op_ready),
+      .op_o         (op)
+    );
+    assign headers_ready = 1'b1;
+    assign {op_close, op_ctx, open, look_open, look_size, look_total} = '0;
+    assign {due, due_ctx, due_hold, timer_left_o} = '0;
+    assign settled = 1'b1;
+    logic unused_lro;
+    assign unused_lro = ^{lro_cfg_i, guest_tso4_i, guest_tso6_i, time_i, opened, closed, touch, ctx,
+                          look_q, close_ctx, opened_pay, touch_total};
+  end
   assign timer_armed_o = (open != '0);
 
   logic writer_stalled;
   rx_writer #(
-    .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(LroContexts),
+    .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(Contexts),
     .Overlap(DataW > 64)
   ) u_writer (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,

@@ -8,11 +8,11 @@
 // out only after the write that filled its buffer is done, and the slot is freed after the last.
 //
 // The first frame of a unit is written in the same way, but its buffers are kept. The payload of
-// the others goes on behind it; if the buffer at hand is too small for it, that is filled first, and
-// the rest finds its buffers like a frame. Where this cannot be done (too many buffers, none left, a
-// buffer of several segments) the unit is closed and the frame begins another. Units are closed by
-// lro_close between frames, or while a frame waits for buffers, as the table, timers or a change of
-// settings ask for it; those of a queue that runs out of buffers all at once.
+// the others goes on behind it; if the buffer at hand is too small for it, that is filled first,
+// and the rest finds its buffers like a frame. Where this cannot be done (too many buffers, none
+// left, a buffer of several segments) the unit is closed and the frame begins another. Units are
+// closed by lro_close between frames, or while a frame waits for buffers, as the table, timers or a
+// change of settings ask for it; those of a queue that runs out of buffers all at once.
 //
 // Latency: two cycles from frame to request, one from segment to command. Throughput: three cycles
 // a frame of one segment, and the walker's latency; a command waits while the one before is
@@ -212,8 +212,9 @@ module rx_writer
   wire done_drop  = (state_q == StDrop) && tok_wr_ready;
   wire ends_unit  = appends && end_q;
   // The next frame may come at once only if the table knows what becomes of this one.
-  wire load_now   = (state_q == StIdle) || (Overlap && ((done_issue && !ends_unit && !again_q) || done_drop ||
-                    (done_skip && kind_q == LroPass)));
+  wire load_now   = (state_q == StIdle) ||
+                    (Overlap && ((done_issue && !ends_unit && !again_q) || done_drop ||
+                                 (done_skip && kind_q == LroPass)));
   wire load       = may_begin && load_now;
   assign op_ready_o = load_now && !pause_i && !drain && !close_wants && !flush_i;
 
@@ -235,8 +236,7 @@ module rx_writer
   // Out of buffers: all that the queue holds is delivered, so that the driver can post again.
   wire starved   = dec_fails && !fatal && (look_open_i != '0);
 
-  wire [14:0] scaled = 15'(mix_q) * 15'(pairs_in_use_i);
-  wire [5:0]  pair = scaled[13:8];
+  wire [5:0] pair = scaled_pair(mix_q, pairs_in_use_i);
 
   function automatic state_e begins(input lro_kind_e kind);
     begins = (kind == LroAppend) ? StBegin : StReq;
@@ -645,7 +645,7 @@ module rx_writer
 
   // Only what a frame can be long, and the fraction of the scaled hash.
   logic unused;
-  assign unused = ^{scaled[14], scaled[7:0], segment_q};
+  assign unused = ^{segment_q};
 
   `FERRONIC_ASSERT(CommitXorRewind, !(buf_commit_o && buf_rewind_o), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(ReqStable, buf_req_valid_o, buf_req_ready_i || fn_rst_i, buf_req_q_o,
