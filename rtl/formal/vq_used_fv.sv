@@ -98,6 +98,8 @@ module vq_used_fv
     .pub_idx_o    (pub_idx),
     .look_q_i     (qid_t'(Queue)),
     .look_used_o  (look_used),
+    .settle_i     (1'b0),
+    .settled_o    (),
     .idle_o       (idle)
   );
 

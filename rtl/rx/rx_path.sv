@@ -284,7 +284,7 @@ module rx_path
   logic writer_stalled;
   rx_writer #(
     .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(Contexts),
-    .Overlap(DataW > 64)
+    .Lro(LroContexts != 0), .Overlap(DataW > 64)
   ) u_writer (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),
@@ -333,7 +333,9 @@ module rx_path
     .event_o, .drop_nobuf_o, .drop_other_o
   );
 
-  assign quiet_o   = (writer_idle && (pause_i || (fifo_idle && table_idle))) || writer_stalled;
+  // What was delivered for a change of settings must be seen before it is answered.
+  assign quiet_o   = (writer_idle && (pause_i || (fifo_idle && table_idle))) || writer_stalled ||
+                     flushed;
   assign idle_o    = writer_idle && (pause_i || (fifo_idle && table_idle && settled && !down_q));
   assign stalled_o = writer_stalled && settled && !down_q;
 endmodule

@@ -30,6 +30,7 @@ module rx_writer
 #(
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame: what the walker can give back
+  parameter bit          Lro = 1'b1,      // units are there at all
   parameter int unsigned Contexts = 16,
   // Whether the next frame is taken in the cycle in which the last command of this one is; costs a
   // long path, and where a frame takes eight beats it gains nothing.
@@ -193,7 +194,7 @@ module rx_writer
   logic             waiting_q, expired_q;
 
   wire ok = !seg_err_q && !seg_none_q;
-  wire appends = (kind_q == LroAppend);
+  wire appends = Lro && (kind_q == LroAppend);
   // The unit cannot go on into another buffer.
   wire no_more = tail_q && !seg_fits_q && (!unit_end.more || full_q > 6'(UnitBuffers - 2));
   wire nothing_left = tail_q && (seg_len_q == '0);
@@ -446,7 +447,7 @@ module rx_writer
   // A unit is open before its last command is taken, so that the next frame finds it.
   wire  opens_here = (state_q == StSeg) && seg_valid_i && !seg_i.none && !seg_i.err &&
                      seg_i.last && seg_fits && (first_q || pass2_q);
-  assign opened_o       = (kind_q == LroOpen) && (opens_here || (done_skip && !seg_i.err));
+  assign opened_o       = Lro && (kind_q == LroOpen) && (opens_here || (done_skip && !seg_i.err));
   assign ctx_o          = ctx_q;
   assign opened_pay_o   = segment_q.pay;
   assign touch_total_o  = appends ? total_q : 16'(segment_q.total);
@@ -461,26 +462,32 @@ module rx_writer
   logic        list_re;
   logic [5:0]  list_at;
   logic [63:0] unit_first;
-  lro_units #(.Contexts(Contexts)) u_units (
-    .clk_i,
-    .wctx_i    (ctx_q),
-    .first_we_i(cmd_taken && kind_q == LroOpen && !written_q),
-    .first_i   (seg_addr_q),
-    .head_we_i (opened_o),
-    .head_i    ('{q: q_q, head: segment_q.head}),
-    .end_we_i  (end_we),
-    .end_i     (new_end),
-    .list_we_i (list_we),
-    .list_at_i (full_q),
-    .list_i    (new_end.buffer),
-    .rctx_i    ((state_q == StClose) ? close_ctx : ctx_q),
-    .first_o   (unit_first),
-    .head_o    (unit_head),
-    .end_o     (unit_end),
-    .list_re_i (list_re),
-    .list_rat_i(list_at),
-    .list_o    (listed)
-  );
+  if (Lro) begin : g_units
+    lro_units #(.Contexts(Contexts)) u_units (
+      .clk_i,
+      .wctx_i    (ctx_q),
+      .first_we_i(cmd_taken && kind_q == LroOpen && !written_q),
+      .first_i   (seg_addr_q),
+      .head_we_i (opened_o),
+      .head_i    ('{q: q_q, head: segment_q.head}),
+      .end_we_i  (end_we),
+      .end_i     (new_end),
+      .list_we_i (list_we),
+      .list_at_i (full_q),
+      .list_i    (new_end.buffer),
+      .rctx_i    ((state_q == StClose) ? close_ctx : ctx_q),
+      .first_o   (unit_first),
+      .head_o    (unit_head),
+      .end_o     (unit_end),
+      .list_re_i (list_re),
+      .list_rat_i(list_at),
+      .list_o    (listed)
+    );
+  end else begin : g_no_units
+    assign {unit_first, unit_head, unit_end, listed} = '0;
+    logic unused_units;
+    assign unused_units = ^{new_end, list_we, list_re, list_at};
+  end
 
   // ---------------------------------------------------------------- closing
   // What is to be closed, and what comes then.
@@ -524,38 +531,48 @@ module rx_writer
   assign close_ctx_o = close_ctx;
   assign closed_o    = close_done;
   assign look_q_o    = clear_i.valid ? clear_i.q : q_q;
-  lro_closing #(.Contexts(Contexts)) u_closing (
-    .clk_i, .rst_ni, .fn_rst_i,
-    .load_i         (close_load),
-    .set_i          (close_set),
-    .cause_i        (close_cause),
-    .busy_o         (close_busy),
-    .forget_i       (clear_i.valid),
-    .forget_set_i   (look_open_i),
-    .forget_o       (forget),
-    .open_i,
-    .ctx_o          (close_ctx),
-    .closed_o       (close_done),
-    .counted_o      (close_counted),
-    .cause_o        (closed_cause),
-    .drained_i      (all_done),
-    .first_i        (unit_first),
-    .head_i         (unit_head),
-    .end_i          (unit_end),
-    .size_i         (look_size_i),
-    .total_i        (look_total_i),
-    .list_re_o      (list_re),
-    .list_at_o      (list_at),
-    .list_i         (listed),
-    .scratch_valid_o, .scratch_ready_i, .scratch_place_o, .scratch_data_o, .scratch_ptr_i,
-    .cmd_valid_o    (close_cmd),
-    .cmd_ready_i    (wr_cmd_ready_i && tok_wr_ready),
-    .cmd_o          (close_wr),
-    .tok_valid_o    (close_tok),
-    .tok_ready_i    (tok_wr_ready),
-    .tok_o          (close_buffer),
-    .tok_publish_o  (close_publish)
-  );
+  if (Lro) begin : g_closing
+    lro_closing #(.Contexts(Contexts)) u_closing (
+      .clk_i, .rst_ni, .fn_rst_i,
+      .load_i         (close_load),
+      .set_i          (close_set),
+      .cause_i        (close_cause),
+      .busy_o         (close_busy),
+      .forget_i       (clear_i.valid),
+      .forget_set_i   (look_open_i),
+      .forget_o       (forget),
+      .open_i,
+      .ctx_o          (close_ctx),
+      .closed_o       (close_done),
+      .counted_o      (close_counted),
+      .cause_o        (closed_cause),
+      .drained_i      (all_done),
+      .first_i        (unit_first),
+      .head_i         (unit_head),
+      .end_i          (unit_end),
+      .size_i         (look_size_i),
+      .total_i        (look_total_i),
+      .list_re_o      (list_re),
+      .list_at_o      (list_at),
+      .list_i         (listed),
+      .scratch_valid_o, .scratch_ready_i, .scratch_place_o, .scratch_data_o, .scratch_ptr_i,
+      .cmd_valid_o    (close_cmd),
+      .cmd_ready_i    (wr_cmd_ready_i && tok_wr_ready),
+      .cmd_o          (close_wr),
+      .tok_valid_o    (close_tok),
+      .tok_ready_i    (tok_wr_ready),
+      .tok_o          (close_buffer),
+      .tok_publish_o  (close_publish)
+    );
+  end else begin : g_no_closing
+    assign {close_busy, forget, close_ctx, close_done, close_counted, list_re, list_at} = '0;
+    assign {close_cmd, close_wr, close_tok, close_buffer, close_publish} = '0;
+    assign {scratch_valid_o, scratch_place_o, scratch_data_o} = '0;
+    assign closed_cause = LroStopped;
+    logic unused_closing;
+    assign unused_closing = ^{close_load, close_set, close_cause, scratch_ready_i, scratch_ptr_i,
+                              look_size_i, look_total_i, unit_first, listed};
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) lro_event_o <= '0;
@@ -645,7 +662,7 @@ module rx_writer
 
   // Only what a frame can be long, and the fraction of the scaled hash.
   logic unused;
-  assign unused = ^{segment_q};
+  assign unused = ^{segment_q, unit_head, unit_end};
 
   `FERRONIC_ASSERT(CommitXorRewind, !(buf_commit_o && buf_rewind_o), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(ReqStable, buf_req_valid_o, buf_req_ready_i || fn_rst_i, buf_req_q_o,

@@ -239,7 +239,7 @@ module virtio_engine
     tx_counted.valid = tx_event_i.valid && !halt_i && (!tx_event_i.drop || run);
   end
 
-  logic     window_idle, lro_regs_idle;
+  logic     window_idle, lro_regs_idle, used_settled;
   reg_req_t window_req;
   reg_rsp_t window_rsp;
   if (Lro) begin : g_lro
@@ -249,7 +249,7 @@ module virtio_engine
       .rsp_o       (slave_rsp[4]),
       .window_req_o(window_req),
       .window_rsp_i(window_rsp),
-      .lro_cfg_o, .lro_flush_o, .lro_flushed_i, .lro_event_i,
+      .lro_cfg_o, .lro_flush_o, .lro_flushed_i(used_settled), .lro_event_i,
       .idle_o      (lro_regs_idle)
     );
   end else begin : g_no_lro
@@ -259,7 +259,7 @@ module virtio_engine
     assign lro_flush_o   = 1'b0;
     assign lro_regs_idle = 1'b1;
     logic unused_lro;
-    assign unused_lro = ^{lro_flushed_i, lro_event_i};
+    assign unused_lro = ^{used_settled, lro_event_i};
   end
 
   regs_window #(.DataW(DataW), .NumQueues(NumQueues), .Lro(Lro)) u_window (
@@ -619,6 +619,8 @@ module virtio_engine
     .pub_idx_o    (pub_idx),
     .look_q_i     (look_q),
     .look_used_o  (used_idx),
+    .settle_i     (lro_flush_o && lro_flushed_i),
+    .settled_o    (used_settled),
     .idle_o       (used_idle)
   );
 

@@ -67,6 +67,9 @@ module vq_used
   input  qid_t        look_q_i,
   output logic [15:0] look_used_o,
 
+  // Everything that was appended when `settle_i` rose is published, if its direction is quiet.
+  input  logic        settle_i,
+  output logic        settled_o,
   output logic        idle_o
 );
   localparam int unsigned PendDepth = 16;
@@ -401,6 +404,17 @@ module vq_used
     endcase
   end
 
+  // Every queue on the list, the one that is visited now, and that once more.
+  logic        settling_q;
+  logic [QW+1:0] visits_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) settling_q <= 1'b0;
+    else settling_q <= settle_i && (settling_q || !rx_valid_i);
+    if (!settling_q) visits_q <= {1'b0, list_level} + (QW + 2)'(2);
+    else if (st_q == StFinish && visits_q != '0) visits_q <= visits_q - 1'b1;
+  end
+  assign settled_o = settling_q && ((visits_q == '0) || (st_q == StPick && !list_valid));
+
   `FERRONIC_ASSERT(ListFits, !list_wr || list_ready, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(WrStable, wr_valid_o, wr_ready_i || fn_rst_i, {wr_hdr_o, wr_last_o},
                           clk_i, rst_ni)
@@ -410,6 +424,6 @@ module vq_used
   `FERRONIC_ASSERT(IdsFit, !accept || (in.id[15:11] == '0 && in.len[31:17] == '0), clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{list_level, addr_q[1:0], base_q[1:0], cfg_i, look_q_i, q_q, list_q,
+  assign unused = ^{addr_q[1:0], base_q[1:0], cfg_i, look_q_i, q_q, list_q,
                     in.id[15:11], in.len[31:17]};
 endmodule
