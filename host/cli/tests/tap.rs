@@ -115,6 +115,7 @@ fn card_is_an_interface_of_linux_and_its_tcp_moves_both_ways() {
         for (arguments, offloads) in [
             (&[][..], true),
             (&["--gro", "off", "--lro", "off"], true),
+            // And nothing to merge by.
             (&["--without", "csum,guest_csum", "--gro", "off"], false),
         ] {
             let file = served.file("tap.json");
@@ -140,6 +141,8 @@ fn card_is_an_interface_of_linux_and_its_tcp_moves_both_ways() {
             assert_eq!(of("refused") + of("unsendable"), 0, "{report}");
             // Linux gives more than fits into a frame, if the card cuts it.
             assert_eq!(of("segmented") > 0, offloads, "{report}");
+            let merges = report["figures"][0]["params"]["lro"] == "strict";
+            assert_eq!(of("units_by_card") > 0, merges, "{report}");
         }
     });
 }

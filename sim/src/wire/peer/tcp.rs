@@ -25,7 +25,7 @@ use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
-use super::ip::{IPV4, IPV6, Packet};
+use super::ip::{IPV4, IPV6, Packet, checksum};
 use super::service::{ECHO, Service};
 use super::{PEER_IPV6, ethernet};
 use crate::wire::RxFrame;
@@ -99,6 +99,35 @@ pub(super) fn may_wait(segment: &[u8]) -> bool {
     flags == ACK && segment.len() > usize::from(offset >> 4) * 4
 }
 
+/// Identifications of IPv4 packets, which count up in each connection, as those of other stacks
+/// do: smoltcp gives all the same, and segments with the same are never merged.
+#[derive(Default)]
+struct Numbers(HashMap<[u8; 12], u16>);
+
+impl Numbers {
+    /// More connections than there can be at a time.
+    const MOST: usize = 1024;
+
+    /// Gives the next number to a packet without IPv4 options.
+    fn number(&mut self, packet: &mut [u8]) {
+        let (Some(0x45), Some(key)) = (packet.first(), packet.get(12..24)) else {
+            return;
+        };
+        let Ok(key) = <[u8; 12]>::try_from(key) else {
+            return;
+        };
+        if self.0.len() > Self::MOST {
+            self.0.clear();
+        }
+        let next = self.0.entry(key).or_default();
+        *next = next.wrapping_add(1);
+        packet[4..6].copy_from_slice(&next.to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = checksum(0, &packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
 struct Connection {
     handle: SocketHandle,
     port: u16,
@@ -113,6 +142,7 @@ pub(super) struct TcpPeer {
     queues: Queues,
     /// Who has which address: what answers are sent to.
     neighbours: HashMap<IpAddr, [u8; 6]>,
+    numbers: Numbers,
     began: HostInstant,
     timer: OwnedFd,
 }
@@ -160,6 +190,7 @@ impl TcpPeer {
             connections,
             queues,
             neighbours: HashMap::new(),
+            numbers: Numbers::default(),
             began: HostInstant::now(),
             timer,
         };
@@ -189,7 +220,8 @@ impl TcpPeer {
                 break;
             }
         }
-        for packet in self.queues.output.drain(..) {
+        for mut packet in self.queues.output.drain(..) {
+            self.numbers.number(&mut packet);
             let kind = match packet.first().map(|first| first >> 4) {
                 Some(6) => IPV6,
                 _ => IPV4,
@@ -365,6 +397,35 @@ mod tests {
                 }
             }
             panic!("no end; {sent} sent, {} received", got.len());
+        }
+    }
+
+    #[test]
+    fn identifications_count_up_in_each_connection() {
+        let mut numbers = Numbers::default();
+        let packet = |port: u8| {
+            let mut packet = [0; 40];
+            packet[0] = 0x45;
+            packet[9] = 6;
+            packet[23] = port;
+            packet
+        };
+        let mut id = |port| {
+            let mut packet = packet(port);
+            numbers.number(&mut packet);
+            assert_eq!(checksum(0, &packet[..20]), 0, "the sum of its header");
+            u16::from_be_bytes([packet[4], packet[5]])
+        };
+        assert_eq!([id(1), id(1), id(2), id(1), id(2)], [1, 2, 1, 3, 2]);
+        for _ in 3..65_536 {
+            id(1);
+        }
+        assert_eq!([id(1), id(1)], [1, 2], "past 65,535");
+        // Nothing else is touched.
+        for mut other in [vec![0x45; 20], vec![0x60; 40], vec![0x46; 40], Vec::new()] {
+            let before = other.clone();
+            numbers.number(&mut other);
+            assert_eq!(other, before);
         }
     }
 
