@@ -346,7 +346,7 @@ module rx_writer
       if (anew || state_q == StWait) again_q <= 1'b1;
       if (done_issue || done_skip || done_drop || load) begin
         if (load) state_q <= (op_close_i != '0) ? StClose : begins(op_i.kind);
-        else state_q <= ((ends_unit || done_skip) && !done_drop) ? StClose : StIdle;
+        else state_q <= ((ends_unit || (Lro && done_skip)) && !done_drop) ? StClose : StIdle;
         again_q   <= 1'b0;
         first_q   <= 1'b1;
         pass2_q   <= 1'b0;
