@@ -285,7 +285,8 @@ module lro_table
       ClsHold: begin
         why = moved_q ? LroMoved : other ? LroHeader : sequence_q ? LroSequence :
               id_q ? LroId : larger_q ? LroLarger : LroLength;
-        if (hit_open && refused) op_close_o = hit_q;
+        // What may not be held any more does not overtake what is.
+        if (hit_open && (refused || !holds)) op_close_o = hit_q;
         if (evicts) begin
           why = LroEvicted;
           op_close_o[oldest] = 1'b1;

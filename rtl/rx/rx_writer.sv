@@ -390,7 +390,7 @@ module rx_writer
 
     if (load) kind_q <= op_i.kind;
     else if (anew) kind_q <= alone_q ? LroPass : LroOpen;
-    else if ((state_q == StDec && ok && no_room) ||
+    else if ((state_q == StDec && ok && no_room) || (state_q == StWait && flush_i) ||
              (state_q == StPatch && kind_q == LroOpen && too_many)) kind_q <= LroPass;
 
     if (load) rest_q <= op_i.len + 14'(VirtioHdrBytes);
