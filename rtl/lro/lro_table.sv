@@ -283,8 +283,8 @@ module lro_table
       ClsAddresses: op_close_o = open_q & addr_hit_q;
       ClsFlow:      op_close_o = open_q & hit_q;
       ClsHold: begin
-        why = !holds ? LroStopped : moved_q ? LroMoved : other ? LroHeader : sequence_q ? LroSequence :
-              id_q ? LroId : larger_q ? LroLarger : LroLength;
+        why = !holds ? LroStopped : moved_q ? LroMoved : other ? LroHeader :
+              sequence_q ? LroSequence : id_q ? LroId : larger_q ? LroLarger : LroLength;
         // What may not be held any more does not overtake what is.
         if (hit_open && (refused || !holds)) op_close_o = hit_q;
         if (evicts) begin
