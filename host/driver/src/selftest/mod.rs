@@ -1,6 +1,7 @@
 //! Checks of a card that is not in use: identity, reset, power, negotiation, window, interrupts,
-//! traffic, offloads.
+//! traffic, offloads, merging.
 
+mod merging;
 mod offload;
 mod power;
 mod traffic;
@@ -38,7 +39,7 @@ pub struct Check {
 
 type Body = fn(&Arc<dyn PciFunction>, &DeviceConfig) -> Result<Outcome, Error>;
 
-const CHECKS: [(&str, Body); 11] = [
+const CHECKS: [(&str, Body); 12] = [
     ("identity", identity),
     ("reset", reset),
     ("power", power::power),
@@ -49,6 +50,7 @@ const CHECKS: [(&str, Body); 11] = [
     ("interrupt", traffic::interrupt),
     ("receive", traffic::receive),
     ("offload", offload::offload),
+    ("merging", merging::merging),
     ("reopen", reopen),
 ];
 

@@ -14,9 +14,9 @@ use crate::queue::{PushResult, QueuePair};
 use ferronic_spec::Features;
 
 /// Payload of a segment.
-const SIZE: u16 = 1400;
+pub(super) const SIZE: u16 = 1400;
 /// Payload of a large frame: its last segment is not full.
-const PAYLOAD: usize = 20_000;
+pub(super) const PAYLOAD: usize = 20_000;
 /// Addresses for documentation, which no host has (RFC 5737, RFC 3849).
 const V4: [u8; 8] = [192, 0, 2, 1, 192, 0, 2, 2];
 const V6: [u8; 4] = [0x20, 0x01, 0x0d, 0xb8];
@@ -24,7 +24,7 @@ const V6: [u8; 4] = [0x20, 0x01, 0x0d, 0xb8];
 const PORT: u8 = 9;
 
 /// A frame from this card to itself, with `payload` bytes that follow from their place.
-fn frame(device: &Device, v6: bool, udp: bool, payload: usize) -> (Vec<u8>, usize) {
+pub(super) fn frame(device: &Device, v6: bool, udp: bool, payload: usize) -> (Vec<u8>, usize) {
     let mut frame = [device.mac(), device.mac()].concat();
     let number = if udp { 17 } else { 6 };
     let len = payload + if udp { 8 } else { 20 };
