@@ -49,7 +49,8 @@ pub fn config() -> Config {
 }
 
 /// Which counter tells of a cause: `lro_cause_e` of the RTL, which does not tell one difference of
-/// headers from another; another flow of the same tag is one of them.
+/// headers from another; another flow of the same tag is one of them, and so are headers too long for
+/// a first buffer that those which are held did fit.
 pub fn counter(cause: Cause) -> usize {
     use Cause::*;
     match cause {
@@ -63,10 +64,9 @@ pub fn counter(cause: Cause) -> usize {
         Canonical => 7,
         Control => 8,
         Empty => 9,
-        FirstBuffer => 10,
         Moved => 11,
         Mac | Class | Label | DontFragment | Ttl | Flags | Window | Urgent | Ack | Options
-        | Tag => 12,
+        | Tag | FirstBuffer => 12,
         Sequence => 13,
         Id => 14,
         Larger => 15,
@@ -116,7 +116,12 @@ mod tests {
 
     #[test]
     fn counters_are_in_the_order_of_causes() {
-        assert!(Cause::ALL.map(counter).is_sorted());
+        let all = Cause::ALL.into_iter();
+        assert!(
+            all.filter(|cause| *cause != Cause::FirstBuffer)
+                .map(counter)
+                .is_sorted()
+        );
         assert_eq!(Cause::ALL.map(counter).iter().max(), Some(&(CAUSES - 1)));
     }
 }

@@ -156,56 +156,79 @@ fn apart(wanted: (u16, &[u8]), found: (u16, &[u8])) -> String {
     )
 }
 
-/// That the units of each queue are those that are wanted, in order: header, frame, count. The
-/// cause is not looked at.
+/// That the units of each queue are those that are wanted, in order: header, frame, count. Those that
+/// are closed at one time for one cause may come in any order. Returns those that were found in the
+/// order in which they are wanted, queue by queue, with their causes.
 ///
 /// # Errors
 /// With the first unit that differs, and the frames of the wire that it should be of.
-pub fn units(wanted: &[Unit], found: &[Unit], arrivals: &[Arrival]) -> Result<(), String> {
+pub fn units(wanted: &[Unit], found: &[Unit], arrivals: &[Arrival]) -> Result<Vec<Unit>, String> {
     let queues: BTreeSet<u16> = wanted.iter().chain(found).map(|u| u.queue).collect();
+    let mut ordered = Vec::new();
     for queue in queues {
-        let of = |units| -> Vec<&Unit> {
-            let units: &[Unit] = units;
-            units.iter().filter(|u| u.queue == queue).collect()
+        let of = |units: &[Unit]| -> Vec<Unit> {
+            let units = units.iter().filter(|unit| unit.queue == queue);
+            units.cloned().collect()
         };
-        let (wanted, found) = (of(wanted), of(found));
+        let (wanted, mut found) = (of(wanted), of(found));
         for (number, want) in wanted.iter().enumerate() {
-            let from = |unit: &Unit| {
-                let frames = resegment(&unit.header, &unit.frame).unwrap_or_default();
-                let numbers = frames
-                    .iter()
-                    .map(|frame| arrivals.iter().position(|a| a.frame == *frame));
-                let numbers: Vec<_> = numbers.map(|n| n.map_or(-1, |n| n as isize)).collect();
-                format!("{} frames of the wire {numbers:?}", frames.len())
+            let what = || {
+                format!(
+                    "queue {queue}, unit {number} of {}, which is of {}, closed by {:?}",
+                    wanted.len(),
+                    made_of(want, arrivals),
+                    want.cause
+                )
             };
-            let what = format!(
-                "queue {queue}, unit {number} of {}, which is of {}, closed by {:?}",
-                wanted.len(),
-                from(want),
-                want.cause
-            );
-            let Some(got) = found.get(number) else {
-                return Err(format!("{what}, is not there"));
-            };
-            if got.frame != want.frame || got.segments != want.segments {
+            let together = wanted[number..].iter();
+            let together = together
+                .take_while(|unit| (unit.at, unit.cause) == (want.at, want.cause))
+                .count();
+            let together = if want.cause.is_some() { together } else { 1 };
+            let end = found.len().min(number + together);
+            let is = |got: &Unit| got.frame == want.frame && got.segments == want.segments;
+            match found
+                .get(number..end)
+                .and_then(|some| some.iter().position(is))
+            {
+                Some(at) => found[number..=number + at].rotate_right(1),
+                None if number >= found.len() => return Err(format!("{}, is not there", what())),
+                None => {}
+            }
+            let got = &mut found[number];
+            if !is(got) {
                 return Err(format!(
-                    "{what}, is instead of {}; {}",
-                    from(got),
+                    "{}, is instead of {}; {}",
+                    what(),
+                    made_of(got, arrivals),
                     apart((queue, &want.frame), (queue, &got.frame))
                 ));
             }
             if got.header != want.header {
-                return Err(format!(
-                    "{what}, has {:?} instead of {:?}",
-                    got.header, want.header
-                ));
+                let (got, want) = (got.header, want.header);
+                return Err(format!("{}, has {got:?} instead of {want:?}", what()));
             }
+            got.cause = want.cause;
         }
         if let Some(more) = found.get(wanted.len()) {
-            return Err(format!("queue {queue}: one unit too many, {more:02x?}"));
+            return Err(format!(
+                "queue {queue}: one unit too many, of {}",
+                made_of(more, arrivals)
+            ));
         }
+        ordered.extend(found);
     }
-    Ok(())
+    Ok(ordered)
+}
+
+/// Which frames of the wire a unit is of, by number; -1 is none.
+fn made_of(unit: &Unit, arrivals: &[Arrival]) -> String {
+    let frames = resegment(&unit.header, &unit.frame).unwrap_or_default();
+    let numbers = frames
+        .iter()
+        .map(|frame| arrivals.iter().position(|a| a.frame == *frame));
+    let numbers: Vec<_> = numbers.map(|n| n.map_or(-1, |n| n as isize)).collect();
+    format!("{} frames of the wire {numbers:?}", frames.len())
 }
 
 type Flows<'a> = BTreeMap<(Option<u16>, Kin), Vec<&'a [u8]>>;
@@ -246,4 +269,77 @@ fn by_flow<'a>(frames: &[(u16, &'a [u8])]) -> Flows<'a> {
         }
     }
     flows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::Header;
+    use crate::lro::Cause;
+
+    fn unit(byte: u8, at: u64, cause: Option<Cause>) -> Unit {
+        Unit {
+            at,
+            queue: 0,
+            header: Header::default(),
+            frame: vec![byte; 60],
+            segments: 1,
+            cause,
+        }
+    }
+
+    #[test]
+    fn units_of_one_event_come_in_any_order_and_no_others() {
+        let stopped = Some(Cause::Stopped);
+        let wanted = [
+            unit(1, 1, Some(Cause::Gap)),
+            unit(2, 5, stopped),
+            unit(3, 5, stopped),
+            unit(4, 5, stopped),
+        ];
+        let found = |order: [usize; 4]| order.map(|i| unit(i as u8, 9, None));
+        let ordered = units(&wanted, &found([1, 3, 4, 2]), &[]).expect("one event");
+        assert!(ordered.iter().map(|u| u.frame[0]).eq([1, 2, 3, 4]));
+        assert!(
+            ordered
+                .iter()
+                .map(|u| u.cause)
+                .eq(wanted.iter().map(|u| u.cause))
+        );
+        assert!(units(&wanted, &found([2, 1, 3, 4]), &[]).is_err());
+        assert!(units(&wanted, &found([1, 2, 3, 4])[..3], &[]).is_err());
+        assert!(units(&wanted[..3], &found([1, 2, 3, 4]), &[]).is_err());
+        let apart = [unit(1, 1, None), unit(2, 1, None)];
+        assert!(units(&apart, &[unit(2, 1, None), unit(1, 1, None)], &[]).is_err());
+        let mut other = found([1, 2, 3, 4]);
+        other[2].header.flags = 1;
+        assert!(units(&wanted, &other, &[]).is_err());
+    }
+
+    #[test]
+    fn frame_that_is_lost_doubled_or_moved_is_named() {
+        let frames: Vec<Arrival> = (0..3)
+            .map(|i| Arrival {
+                at: 0,
+                queue: 0,
+                frame: crate::segment::Segment::v4(100 * i, 100).bytes(),
+            })
+            .collect();
+        let went = |order: &[usize]| -> Vec<(u16, Vec<u8>)> {
+            order
+                .iter()
+                .map(|i| (0, frames[*i].frame.clone()))
+                .collect()
+        };
+        assert_eq!(same(&frames, &went(&[0, 1, 2])), Ok(()));
+        for (order, told) in [
+            (&[0, 2, 1][..], "not in order"),
+            (&[0, 2], "frame 1 is not among"),
+            (&[0, 1, 2, 2], "3 came, 4 went"),
+            (&[0, 1, 1], "frame 2 is not among"),
+        ] {
+            let error = same(&frames, &went(order)).expect_err("it differs");
+            assert!(error.contains(told), "{error}");
+        }
+    }
 }

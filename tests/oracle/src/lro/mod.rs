@@ -289,6 +289,12 @@ impl Lro {
         }
     }
 
+    /// What is held of some flows closes, as if their time was over.
+    pub fn expire(&mut self, now: u64, which: impl Fn(&[u8]) -> bool) {
+        self.advance(now);
+        self.close_where(now, Cause::Gap, |context| which(&context.key));
+    }
+
     /// A setting changes, or the link goes down: all that is held is delivered first (row 41).
     pub fn stop(&mut self, now: u64) {
         self.advance(now);
