@@ -9,6 +9,7 @@ const PACKAGES: &[&str] = &[
     include_str!("../../../rtl/common/ferronic_pkg.sv"),
     include_str!("../../../rtl/pcie/pcie_pkg.sv"),
     include_str!("../../../rtl/virtio/vq_pkg.sv"),
+    include_str!("../../../rtl/lro/lro_pkg.sv"),
 ];
 
 /// Where the fields of a packed struct are.
