@@ -53,7 +53,8 @@ impl Expected {
         }
     }
 
-    /// Compares units and counters.
+    /// Compares units and counters, and gives back the units in the order of the model's, with
+    /// their causes.
     ///
     /// # Errors
     /// With the first difference.
@@ -62,15 +63,15 @@ impl Expected {
         found: &[Unit],
         closed: &Closed,
         arrivals: &[Arrival],
-    ) -> Result<(), String> {
-        units(&self.units, found, arrivals)?;
+    ) -> Result<Vec<Unit>, String> {
+        let ordered = units(&self.units, found, arrivals)?;
         let wanted = Closed::of(&self.counters);
         if *closed != wanted {
             return Err(format!(
                 "the units are right, but {closed:?} was counted instead of {wanted:?}"
             ));
         }
-        Ok(())
+        Ok(ordered)
     }
 }
 

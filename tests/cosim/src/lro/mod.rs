@@ -8,4 +8,4 @@ pub mod vectors;
 
 pub use expect::{Expected, steered, undone};
 pub use receiver::{MERGING, Plan, Receiver};
-pub use registers::{Closed, Settings, reg};
+pub use registers::{Closed, LONGEST, Settings};

@@ -6,27 +6,8 @@ use ferronic_spec::window;
 
 use crate::raw_driver::Raw;
 
-/// Offsets in the window.
-pub mod reg {
-    /// Contexts in bits 15:0, most buffers of a unit in bits 23:16.
-    pub const CAPS: u64 = 0x100;
-    /// 0 off, 1 strict.
-    pub const PROFILE: u64 = 0x104;
-    /// Cycles since the last segment.
-    pub const GAP: u64 = 0x108;
-    /// Cycles since the first segment.
-    pub const HOLD: u64 = 0x10c;
-    /// Bytes of a merged packet.
-    pub const MAX_BYTES: u64 = 0x110;
-    /// Closed contexts by cause, four bytes each.
-    pub const CLOSED: u64 = 0x140;
-    /// Contexts that were opened.
-    pub const OPENED: u64 = 0x1b0;
-    /// Segments that were appended.
-    pub const MERGED: u64 = 0x1b4;
-    /// The longest time that GAP and HOLD take.
-    pub const LONGEST: u64 = 1 << 23;
-}
+/// More than the longest time that gap and hold take.
+pub const LONGEST: u64 = 1 << 23;
 
 /// What a test writes into the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +27,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             strict: true,
-            gap: reg::LONGEST - 1,
-            hold: reg::LONGEST - 1,
+            gap: LONGEST - 1,
+            hold: LONGEST - 1,
             max_bytes: u16::MAX,
         }
     }
@@ -57,10 +38,10 @@ impl Settings {
     /// Writes them and waits until they are in force.
     pub fn write(&self, raw: &Raw) {
         let values = [
-            (reg::GAP, self.gap),
-            (reg::HOLD, self.hold),
-            (reg::MAX_BYTES, self.max_bytes.into()),
-            (reg::PROFILE, self.strict.into()),
+            (window::LRO_GAP, self.gap),
+            (window::LRO_HOLD, self.hold),
+            (window::LRO_MAX_BYTES, self.max_bytes.into()),
+            (window::LRO_PROFILE, self.strict.into()),
         ];
         for (register, value) in values {
             raw.set(window::BASE + register, 4, value);
@@ -91,9 +72,9 @@ impl Closed {
     /// What the card has counted since it was made.
     pub fn read(raw: &Raw) -> Self {
         Self {
-            by: std::array::from_fn(|i| raw.window(reg::CLOSED + 4 * i as u64)),
-            opened: raw.window(reg::OPENED),
-            merged: raw.window(reg::MERGED),
+            by: std::array::from_fn(|i| raw.window(window::LRO_CLOSED_UNTRUSTED + 4 * i as u64)),
+            opened: raw.window(window::LRO_OPENED),
+            merged: raw.window(window::LRO_MERGED),
         }
     }
 

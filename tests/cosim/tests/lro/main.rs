@@ -2,4 +2,12 @@
 //! exactly what was on the wire, and is what the oracle's model delivers. The model is written from
 //! the rule table, re-segmentation from the specifications, neither from the RTL.
 
+mod bench;
+mod bugs;
+mod figures;
 mod off;
+mod ready;
+mod resets;
+mod rules;
+mod streams;
+mod time;

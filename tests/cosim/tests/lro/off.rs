@@ -28,7 +28,7 @@ fn off(name: &str, config: SimConfig, arrivals: &[Arrival], pairs: u16) {
     let expected = Expected::of(model, &arrivals);
     let closed = receiver.closed();
     let same = expected.compare(&receiver.units, &closed, &arrivals);
-    if let Err(difference) = same.and_then(|()| undone(&arrivals, &receiver.units)) {
+    if let Err(difference) = same.and_then(|_| undone(&arrivals, &receiver.units)) {
         receiver.fail(&difference);
     }
 }
