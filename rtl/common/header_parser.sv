@@ -8,10 +8,10 @@
 // (`sum_ok`) needs: no fragment; a right IPv4 header sum; a TCP or UDP sum that is there and right
 // (a UDP sum of 0 means that there is none); lengths that agree, below 16 KiB; the first 8 bytes
 // behind the IP headers inside the window. Bytes behind the IP packet are not counted; they may be
-// there only in frames of at most WindowBytes. One hash folds addresses by XOR into 16 bits, another,
-// unless it is a fragment, the source port and the destination port rotated by five bits, so that
-// the two directions of a connection differ; lengths do not matter for them. `found_o` tells of any
-// frame that has an IP header.
+// there only in frames of at most WindowBytes. One hash folds addresses by XOR into 16 bits,
+// another, unless it is a fragment, the source port and the destination port rotated by five bits,
+// so that the two directions of a connection differ; lengths do not matter for them. `found_o`
+// tells of any frame that has an IP header.
 //
 // IP headers start 2 bytes off a multiple of 4 and are multiples of 4 long, so TCP or UDP begins in
 // half 1 or 3 of a word (a half is 2 bytes, big endian). One word a cycle without gaps; the result
