@@ -9,8 +9,9 @@
 // virtio header only flags, gso_type, gso_size and, without segmentation, csum_start and
 // csum_offset are used; where the headers are and how long, tx_header finds out.
 //
-// Throughput: a frame in five cycles (six at 64 bits, where its header is two words), or the time
-// tx_stream takes; a segment in about 16. A header is read from the RAM before tx_stream's reads.
+// Throughput: a frame in five cycles (six at 64 bits, where its header is two words; one more if a
+// sum is to be completed), or the time tx_stream takes; a segment in about 16. A header is read
+// from the RAM before tx_stream's reads.
 //
 // Invariant: what the jobs of a frame free is the space of the frame.
 `include "ferronic_assert.svh"
@@ -76,23 +77,24 @@ module tx_offload
   // So much of a frame holds its virtio header and all others.
   localparam int unsigned PartBytes = 256;
 
-  typedef enum logic [3:0] {
-    StIdle  = 4'd0,
-    StHead  = 4'd1,  // the header's first word is there
-    StHead2 = 4'd2,  // its second
-    StLook  = 4'd3,  // how much of the frame is there
-    StJudge = 4'd4,
-    StLoad  = 4'd5,
-    StParse = 4'd6,
-    StFound = 4'd7,
-    StMore  = 4'd8,  // how much, for the next segment
-    StCut   = 4'd9,
-    StFit   = 4'd10,
-    StWrite = 4'd11, // its header
-    StSend  = 4'd12,
-    StDrop  = 4'd13, // how much there is to be dropped
-    StFree  = 4'd14,
-    StRead  = 4'd15
+  typedef enum logic [4:0] {
+    StIdle  = 5'd0,
+    StHead  = 5'd1,  // the header's first word is there
+    StHead2 = 5'd2,  // its second
+    StLook  = 5'd3,  // how much of the frame is there
+    StJudge = 5'd4,
+    StLoad  = 5'd5,
+    StParse = 5'd6,
+    StFound = 5'd7,
+    StMore  = 5'd8,  // how much, for the next segment
+    StCut   = 5'd9,
+    StFit   = 5'd10,
+    StWrite = 5'd11, // its header
+    StSend  = 5'd12,
+    StDrop  = 5'd13, // how much there is to be dropped
+    StFree  = 5'd14,
+    StRead  = 5'd15,
+    StSum   = 5'd16  // is the place of the sum in the frame?
   } st_e;
   st_e              st_q;
   logic [AddrW-1:0] base_q;      // the frame's first word
@@ -126,10 +128,9 @@ module tx_offload
   wire          job_free = !job_valid_o;
 
   // ---------------------------------------------------------------- verdicts
-  wire          plain     = (gso_q == GsoNone) && !ecn_q;
-  wire          too_long  = avail_q > tx_len_t'(MaxPlainBytes);
+  // Each is worked out before it is asked for.
+  logic         plain_q, too_long_q, csum_bad_q, can_cut_q;
   wire          csum_fits = (csum_at_q + 17'd1 < rem_q);
-  wire          csum_bad  = needs_csum_q && !(offload_i.csum && csum_fits);
   wire          tcp4      = (gso_q == GsoTcp4) && offload_i.tso4;
   wire          tcp6      = (gso_q == GsoTcp6) && offload_i.tso6;
   wire          uso       = (gso_q == GsoUdp) && offload_i.uso;
@@ -139,10 +140,21 @@ module tx_offload
                             (layout_i.udp || layout_i.v6 == (gso_q == GsoTcp6));
   wire          fits      = ({9'd0, hdr_len_i} <= rem_q);
 
-  wire judge_plain = (st_q == StJudge) && plain && !bad_q && whole_q && !too_long && !csum_bad;
-  wire judge_cut   = (st_q == StJudge) && !plain && !bad_q && can_cut;
-  wire judge_drop  = (st_q == StJudge) && (bad_q || (plain ? (too_long || (whole_q && csum_bad))
-                                                           : !can_cut));
+  always_ff @(posedge clk_i) begin
+    if (st_q == StLook) begin
+      plain_q    <= (gso_q == GsoNone) && !ecn_q;
+      too_long_q <= avail > tx_len_t'(MaxPlainBytes);
+      can_cut_q  <= can_cut;
+      csum_bad_q <= 1'b0;
+    end
+    if (st_q == StSum) csum_bad_q <= !(offload_i.csum && csum_fits);
+  end
+
+  wire judge_plain = (st_q == StJudge) && plain_q && !bad_q && whole_q && !too_long_q &&
+                     !csum_bad_q;
+  wire judge_cut   = (st_q == StJudge) && !plain_q && !bad_q && can_cut_q;
+  wire judge_drop  = (st_q == StJudge) &&
+                     (bad_q || (plain_q ? (too_long_q || (whole_q && csum_bad_q)) : !can_cut_q));
   wire more_now    = {3'd0, cut_q} < rem_q;           // a whole segment, and it is not the last
   wire send_plain  = judge_plain && job_free;
   wire send_load   = judge_cut && job_free;
@@ -168,7 +180,8 @@ module tx_offload
         StRead: st_q <= StHead;
         StHead: st_q <= (DataW == 64) ? StHead2 : StLook;
         StHead2: st_q <= StLook;
-        StLook: st_q <= StJudge;
+        StLook: st_q <= (needs_csum_q && frame_valid_i) ? StSum : StJudge;
+        StSum: st_q <= StJudge;
         StJudge: begin
           if (judge_drop) st_q <= StDrop;
           else if (judge_plain) st_q <= job_free ? StIdle : StJudge;
@@ -234,7 +247,7 @@ module tx_offload
       csum_at_q <= {1'b0, csum_start_q} + {1'b0, csum_offset_q};
       cut_q     <= (gso_size_q > 16'(MaxFrameBytes)) ? 14'(MaxFrameBytes) : gso_size_q[13:0];
     end
-    if (judge_drop && plain && too_long) kind_q <= TxLong;
+    if (judge_drop && plain_q && too_long_q) kind_q <= TxLong;
     if (st_q == StFound) pos_q <= pos_q + {9'd0, hdr_len_i};
     if (st_q == StCut) begin
       n_q     <= more_now ? cut_q : rem_q[13:0];
@@ -268,7 +281,7 @@ module tx_offload
   always_ff @(posedge clk_i) begin
     if (job_free) begin
       job_o.empty      <= (st_q == StFree);
-      job_o.load       <= (st_q == StJudge) && !plain;
+      job_o.load       <= (st_q == StJudge) && !plain_q;
       job_o.hdr_len    <= (st_q == StSend) ? hdr_len_i : '0;
       job_o.ptr        <= ptr_q;
       job_o.csum       <= (st_q == StSend) || needs_csum_q;
@@ -276,9 +289,9 @@ module tx_offload
       job_o.csum_start <= (st_q == StSend) ? {6'd0, layout_i.l4_at, 1'b0} : csum_start_q[13:0];
       job_o.csum_at    <= (st_q == StSend) ? {6'd0, layout_i.l4_at, 1'b0} +
                                              (layout_i.udp ? 14'd6 : 14'd16) : csum_at_q[13:0];
-      job_o.free       <= (st_q == StJudge && !plain) ? '0 : 13'(upto_words - freed_q);
+      job_o.free       <= (st_q == StJudge && !plain_q) ? '0 : 13'(upto_words - freed_q);
       if (st_q == StSend) job_o.len <= total_q[13:0];
-      else if (plain) job_o.len <= rem_q[13:0];
+      else if (plain_q) job_o.len <= rem_q[13:0];
       else job_o.len <= (rem_q > tx_len_t'(TxHdrBytes)) ? 14'(TxHdrBytes) : rem_q[13:0];
     end
   end

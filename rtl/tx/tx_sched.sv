@@ -12,7 +12,8 @@
 // against the look-up. Two bits a queue, in RAM: listed (or being served), and pulsed meanwhile.
 // They and the balances are cleared after a reset, one queue a cycle; no work comes in that time.
 //
-// One queue a cycle. A work pulse goes before a return, both before a queue in debt is passed over.
+// A queue in two cycles: its balance is read, then judged. A work pulse goes before a return, both
+// before a queue in debt is passed over.
 `include "ferronic_assert.svh"
 module tx_sched
   import ferronic_pkg::*;
@@ -70,16 +71,21 @@ module tx_sched
     logic listed;
   } state_t;
 
-  logic   clear_q;
-  pair_t  clear_pair_q;
+  logic   clear_q, work_q;       // a work pulse, a cycle late
+  pair_t  clear_pair_q, work_pair_q;
   state_t old_state, new_state;
   logic   state_we, enter;
   pair_t  pair, state_pair;
 
-  assign pair        = work_valid_i ? work_q_i[PairW:1] : ret_q_i[PairW:1];
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) work_q <= 1'b0;
+    else work_q <= work_valid_i;
+    work_pair_q <= work_q_i[PairW:1];
+  end
+  assign pair        = work_q ? work_pair_q : ret_q_i[PairW:1];
   assign state_pair  = clear_q ? clear_pair_q : pair;
   assign check_q_o   = ret_q_i;
-  assign ret_ready_o = !work_valid_i && !clear_q;
+  assign ret_ready_o = !work_q && !clear_q;
 
   always_comb begin
     state_we  = 1'b0;
@@ -87,7 +93,7 @@ module tx_sched
     new_state = '0;
     if (clear_q) begin
       state_we = 1'b1;
-    end else if (work_valid_i) begin
+    end else if (work_q) begin
       state_we         = 1'b1;
       enter            = !old_state.listed;
       new_state.listed = 1'b1;
@@ -137,6 +143,8 @@ module tx_sched
   wire pair_t at     = spent_q ? served_q : extra_q ? extra_pair_q : front;
   wire        last_one = (list_level == (PairW + 2)'(1));
   wire        in_debt = balance[BalanceW-1];
+  // Of the front, a cycle after it was looked at: in debt, and by more than a Quantum.
+  logic       seen_q, debt_q, deep_q;
 
   // A frame costs what is behind its virtio header.
   always_comb begin
@@ -148,12 +156,18 @@ module tx_sched
   // A debt that cannot be written down stays as it is.
   wire charged = charge && list_valid && !(in_debt && !sum[BalanceW-1]);
 
-  assign next_valid_o = list_valid && !charge && (!in_debt || last_one);
+  assign next_valid_o = seen_q && !charge && (!debt_q || last_one);
   assign next_q_o     = qid_t'({front, 1'b1});
-  // A visit to a queue in debt; it is served with the next cycle if that pays it off.
-  wire   visit        = seek_i && list_valid && !charge && in_debt && !last_one && !enter &&
-                        !clear_q;
-  assign pass         = visit && sum[BalanceW-1];
+  // A visit to a queue in debt; it is served as soon as that pays it off.
+  wire   visit        = seek_i && seen_q && !charge && debt_q && !last_one && !work_q &&
+                        !ret_valid_i;
+  assign pass         = visit && deep_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) seen_q <= 1'b0;
+    else seen_q <= list_valid && !charge && !next_take_i && !visit;
+    debt_q <= in_debt;
+    deep_q <= sum[BalanceW-1];
+  end
 
   prim_lutram #(.Width(BalanceW), .Depth(Depth)) u_balance (
     .clk_i,
@@ -190,7 +204,7 @@ module tx_sched
   // Exact, so that a turn ends in debt: what is left over would cost a visit without a grant.
   wire balance_t behind = left_q - balance_t'(cost_i) + balance_t'(VirtioHdrBytes);
   assign keep_o = !behind[BalanceW-1] || !list_valid;
-  assign idle_o = !list_valid && !clear_q;
+  assign idle_o = !list_valid && !clear_q && !work_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -208,6 +222,6 @@ module tx_sched
   assign unused = ^{work_q_i, ret_q_i, extra_q_i};
 
   `FERRONIC_ASSERT(ListHasRoom, !push || list_ready, clk_i, rst_ni)
-  `FERRONIC_ASSERT(NoWorkInClear, !(work_valid_i && clear_q), clk_i, rst_ni)
+  `FERRONIC_ASSERT(NoWorkInClear, !(work_q && clear_q), clk_i, rst_ni)
   `FERRONIC_ASSERT(ChargesApart, !(extra_i && extra_q && spent_q), clk_i, rst_ni)
 endmodule
