@@ -182,7 +182,7 @@ module pcie_order_fv
       NeverPasses: assert (!(np_valid && older_q));
       OffersAtLast: assert (!(held && flight_q == '0) || np_valid);
       Idle: assert (np_idle == !held);
-      Counts: assert (in_flight == 4'(flight_q) + 4'(begins));
+      Counts: assert (in_flight == 4'(flight_q));
       Framed: assert (!pt_valid || (pt_sop == !inside_q));
       NothingFromNothing: assert (!pt_valid || flight_q != '0);
       if (follow_q && ahead_q == '0 && pt_valid && pt_sop)

@@ -91,8 +91,8 @@ module dma_read
   typedef logic [TagW-1:0] tag_t;
 
   // ---------------------------------------------------------------- issue
-  logic [TagW:0] head, tail_q;
-  logic          alloc, alloc_stall, alloc_last, alloc_void, issue_idle, issue_wait, ext_q;
+  logic [TagW:0] head, tail_q, used_q;   // used_q: head - tail_q
+  logic          retire, alloc, alloc_stall, alloc_last, alloc_void, issue_idle, issue_wait, ext_q;
   logic [12:0]   alloc_len;
   logic [15:0]   alloc_ptr;
   logic [ 6:0]   alloc_low;
@@ -108,7 +108,7 @@ module dma_read
     .halt_i,
     .max_read_i,
     .ext_tag_i     (ext_q),
-    .tail_i        (tail_q),
+    .used_i        (used_q),
     .head_o        (head),
     .idle_o        (issue_idle),
     .wait_o        (issue_wait),
@@ -136,7 +136,7 @@ module dma_read
   // Extended tags are switched only while no tag is outstanding.
   always_ff @(posedge clk_i) begin
     if (!rst_ni) ext_q <= 1'b0;
-    else if (head == tail_q && !alloc) ext_q <= ext_tag_i;
+    else if (used_q == '0 && !alloc) ext_q <= ext_tag_i;
   end
 
   // ---------------------------------------------------------------- S0: the link's beat
@@ -146,8 +146,8 @@ module dma_read
     logic        aborted;
     logic        ep;
     logic [12:0] span;       // bytes of payload
-    logic [ 9:0] span_m1;    // its DWs less one
     logic [12:0] rest;       // bytes still missing, counted from the DW of the first
+    logic        sized;      // they end in the payload's last DW, or behind it
     logic [ 7:0] tag;
     logic [ 6:0] low;
   } cpl_t;
@@ -157,6 +157,9 @@ module dma_read
   logic [DataW-1:0] s0_data_q;
 
   assign rc_ready_o = 1'b1;
+
+  wire [12:0] in_span = {rc_hdr_i[9:0] == '0, rc_hdr_i[9:0], 2'b00};
+  wire [12:0] in_left = {rc_hdr_i[43:32] == '0, rc_hdr_i[43:32]};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) s0_valid_q <= 1'b0;
@@ -173,9 +176,9 @@ module dma_read
       s0_q.failed  <= (rc_hdr_i[31:24] != TlpCplD) || (rc_hdr_i[47:45] != CplSc);
       s0_q.aborted <= (rc_hdr_i[47:45] == CplCa);
       s0_q.ep      <= rc_hdr_i[14];
-      s0_q.span    <= {rc_hdr_i[9:0] == '0, rc_hdr_i[9:0], 2'b00};
-      s0_q.span_m1 <= rc_hdr_i[9:0] - 10'd1;
-      s0_q.rest    <= {rc_hdr_i[43:32] == '0, rc_hdr_i[43:32]} + {11'b0, rc_hdr_i[65:64]};
+      s0_q.span    <= in_span;
+      s0_q.rest    <= in_left + {11'b0, rc_hdr_i[65:64]};
+      s0_q.sized   <= in_span < in_left + {10'b0, 1'b1, rc_hdr_i[65:64]};
       s0_q.tag     <= rc_hdr_i[79:72];
       s0_q.low     <= rc_hdr_i[70:64];
     end
@@ -207,15 +210,14 @@ module dma_read
   wire s1_tag_ok = (ext_q && Tags == 64) ? (s0_q.tag[7:6] == '0) : (s0_q.tag[7:LinkW] == '0);
 
   assign s1_age = {1'b0, s1_tag - tail_tag};
-  wire  s1_known = s0_q.ours && s1_tag_ok && (s1_age < (head - tail_q)) && !s1_miss.ended;
+  wire  s1_known = s0_q.ours && s1_tag_ok && (s1_age < used_q) && !s1_miss.ended;
 
   // All that is missing, or a part of it; a payload of more DWs than are missing fits neither. The
   // last DW may hold up to three bytes more than are missing. What fits says itself how much is
   // missing, so that only two comparisons wait for the look-up.
   wire [12:0] s1_left = s0_q.rest - s0_q.span;      // if a part
   wire s1_part = (s0_q.span < s0_q.rest);
-  wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) &&
-                 ({1'b0, s0_q.span_m1, 2'b00} < s0_q.rest);
+  wire s1_fits = (s0_q.rest == s1_miss.rest) && (s0_q.low == s1_miss.low) && s0_q.sized;
 
   wire s1_sop   = s0_valid_q && s0_sop_q;
   wire s1_take  = s1_sop && s1_known && (s0_q.failed || s1_fits);
@@ -343,7 +345,7 @@ module dma_read
   // Cycles that pass in this one.
   wire             skip_far  = (skip_i[63:TickW] != '0) || (skip_i[TickW-1:0] >= tick_q);
   wire [3:0]       epochs    = epoch_q - tail_req.epoch;
-  wire             have_tail = (head != tail_q);
+  wire             have_tail = (used_q != '0);
   wire             expired   = have_tail && (epochs >= 4'd9) && !timeout_off_i;
 
   always_ff @(posedge clk_i) begin
@@ -403,7 +405,7 @@ module dma_read
   wire sop_now     = s1_sop && (s1_tag == tail_tag);
   wire tail_fin    = have_tail && tail_end.fin;
   wire tail_lost   = have_tail && !tail_end.fin && !tail_moving && !sop_now && expired;
-  wire retire      = tail_fin || tail_lost;
+  assign retire    = tail_fin || tail_lost;
 
   logic err_sum_q;
   wire  err_now = err_sum_q || tail_end.err || tail_lost;
@@ -411,10 +413,14 @@ module dma_read
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       tail_q    <= '0;
+      used_q    <= '0;
       err_sum_q <= 1'b0;
-    end else if (retire) begin
-      tail_q    <= tail_q + 1'b1;
-      err_sum_q <= err_now && !tail_req.last;
+    end else begin
+      used_q <= used_q + (TagW + 1)'(alloc) - (TagW + 1)'(retire);
+      if (retire) begin
+        tail_q    <= tail_q + 1'b1;
+        err_sum_q <= err_now && !tail_req.last;
+      end
     end
   end
 
@@ -458,6 +464,7 @@ module dma_read
     end
   end
 
-  `FERRONIC_ASSERT(RetireOutstanding, !(retire && head == tail_q), clk_i, rst_ni)
+  `FERRONIC_ASSERT(RetireOutstanding, !(retire && used_q == '0), clk_i, rst_ni)
+  `FERRONIC_ASSERT(UsedCounted, used_q == head - tail_q, clk_i, rst_ni)
   `FERRONIC_ASSERT(NoSpill, !(s2_valid_q && s2_write_q && (s2_end_q > 13'd4099)), clk_i, rst_ni)
 endmodule

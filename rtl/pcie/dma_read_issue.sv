@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Front half of dma_read: two clients in turn, cut by dma_split, one tag a piece, memory read TLPs
-// out. Tags are a ring, taken at `head`; the back half frees them at `tail_i`.
+// out. Tags are a ring, taken at `head`; the back half frees them and counts those that are in use.
 //
 // Without extended tags only 32 are used: a tag on the link is the low five bits of its place in
 // the ring. While `halt_i` is high a piece takes its place in the ring without a TLP (`void`), so
 // that requests still finish in order.
 //
-// Throughput: one piece in two cycles. Invariant: head - tail never exceeds the number of tags.
+// Throughput: one piece in two cycles. Invariant: never more tags are in use than there are.
 `include "ferronic_assert.svh"
 module dma_read_issue
   import ferronic_pkg::*;
@@ -21,7 +21,7 @@ module dma_read_issue
   input  logic            halt_i,
   input  logic [12:0]     max_read_i,
   input  logic            ext_tag_i,    // stable while tags are outstanding
-  input  logic [TagW:0]   tail_i,
+  input  logic [TagW:0]   used_i,       // tags
   output logic [TagW:0]   head_o,
   output logic            idle_o,
   output logic            wait_o,       // nothing moves until a tag is freed or a request comes
@@ -97,14 +97,13 @@ module dma_read_issue
 
   // ---------------------------------------------------------------- tags
   logic [TagW:0] head_q;
-  wire  [TagW:0] used = head_q - tail_i;
   logic          room;
   if (Tags <= 32) begin : g_room32
     logic unused;
     assign unused = ext_tag_i;
-    assign room = !used[TagW];
+    assign room = !used_i[TagW];
   end else begin : g_room
-    assign room = ext_tag_i ? !used[TagW] : (used < (TagW + 1)'(32));
+    assign room = ext_tag_i ? !used_i[TagW] : (used_i < (TagW + 1)'(32));
   end
 
   // A piece that was cut before the halt but not sent is void too.
@@ -146,10 +145,10 @@ module dma_read_issue
   assign np_valid_o     = out_valid_q;
   assign np_req_o       = out_req_q;
   assign np_tag_o       = out_tag_q;
-  assign idle_o         = split_idle && !out_valid_q && (used == '0);
+  assign idle_o         = split_idle && !out_valid_q && (used_i == '0);
 
   assign wait_o         = !out_valid_q && !in_valid && (split_idle || (pc_valid && !room));
 
   `FERRONIC_ASSERT_STABLE(NpStable, np_valid_o, np_ready_i, ({np_req_o, np_tag_o}), clk_i, rst_ni)
-  `FERRONIC_ASSERT(TagsBounded, used <= (TagW + 1)'(Tags), clk_i, rst_ni)
+  `FERRONIC_ASSERT(TagsBounded, used_i <= (TagW + 1)'(Tags), clk_i, rst_ni)
 endmodule

@@ -11,7 +11,8 @@
 // apart. A read that is never answered ends by its time-out; a transmit frame under way is waited
 // for as long as the wire takes.
 //
-// After power-up everything is cleared once. Clearing takes 4 cycles a queue.
+// After power-up everything is cleared once. Clearing takes 4 cycles a queue. What all blocks see
+// of it, `fn_rst_o` and `clear_o`, comes from registers, a cycle after the state it belongs to.
 module fn_reset
   import ferronic_pkg::*;
   import vq_pkg::*;
@@ -49,6 +50,9 @@ module fn_reset
   logic [3:0]      quiet_q;
   logic [QidW+1:0] at_q;
   wire all = (at_q == (QidW+2)'(4 * NumQueues - 1));
+  wire clear_all = (st_q == StClear) || (st_q == StPowerUp);
+  qid_t clear_q;
+  assign clear_q = (st_q == StClearQueue) ? queue_q : at_q[QidW+1:2];
 
   // Queue resets asked for, one bit a queue in RAM, found by a search that goes round. What is
   // asked for goes before what is done. Two rounds after the last question nothing is left.
@@ -56,8 +60,8 @@ module fn_reset
   logic [1:0] rounds_q;
   qid_t       asked_q;
   assign asked_done = (st_q == StClearQueue) && (at_q[1:0] == 2'd3) && !queue_reset_i;
-  assign asked_we   = queue_reset_i || asked_done || fn_rst_o;
-  assign asked_q    = queue_reset_i ? queue_reset_q_i : clear_o.q;
+  assign asked_we   = queue_reset_i || asked_done || clear_all;
+  assign asked_q    = queue_reset_i ? queue_reset_q_i : clear_q;
   prim_lutram #(.Width(1), .Depth(NumQueues), .ZeroInit(1'b1)) u_search (
     .clk_i, .we_i(asked_we), .waddr_i(asked_q[QW-1:0]), .wdata_i(queue_reset_i),
     .raddr_i(queue_q[QW-1:0]), .rdata_o(asked)
@@ -127,14 +131,21 @@ module fn_reset
     end
   end
 
-  assign halt_o       = (st_q == StHalt) || (st_q == StClear) || (st_q == StPowerUp);
-  assign pause_o      = (st_q == StPause) || (st_q == StClearQueue);
-  assign fn_rst_o     = (st_q == StClear) || (st_q == StPowerUp);
-  assign busy_o       = want_reset_q || fn_rst_o || (st_q == StHalt);
-  assign clear_o      = '{valid: fn_rst_o || (st_q == StClearQueue),
-                          q: (st_q == StClearQueue) ? queue_q : at_q[QidW+1:2]};
-  assign clear_area_o = at_q[1:0];
-  assign idle_o       = (st_q == StRun) && !want_reset_q && (rounds_q == '0);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      fn_rst_o      <= 1'b1;
+      clear_o.valid <= 1'b1;
+    end else begin
+      fn_rst_o      <= clear_all;
+      clear_o.valid <= clear_all || (st_q == StClearQueue);
+    end
+    clear_o.q    <= clear_q;
+    clear_area_o <= at_q[1:0];
+  end
+  assign halt_o  = (st_q == StHalt) || clear_all || fn_rst_o;
+  assign pause_o = (st_q == StPause) || (st_q == StClearQueue) || (clear_o.valid && !fn_rst_o);
+  assign busy_o  = want_reset_q || halt_o;
+  assign idle_o  = (st_q == StRun) && !want_reset_q && (rounds_q == '0) && !clear_o.valid;
 
   logic unused;
   assign unused = ^{select_q_i, asked_q};

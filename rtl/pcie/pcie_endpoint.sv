@@ -395,8 +395,11 @@ module pcie_endpoint
 
   // ---------------------------------------------------------------- state and events
   assign idle_o  = rd_idle && np_idle && wr_idle && arb_idle && !msg_valid && (halt_q || !halt_i);
-  // Bus mastering is off and somebody writes all the same: the write is lost.
-  assign ev_swallowed_o = !bus_master && !halt_i && (wr_cmd_valid_i || ctl_wr_valid_i);
+  // Bus mastering is off and somebody writes all the same: the write is lost. A cycle late.
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) ev_swallowed_o <= 1'b0;
+    else ev_swallowed_o <= !bus_master && !halt_i && (wr_cmd_valid_i || ctl_wr_valid_i);
+  end
 
   assign drained_o = rd_idle && np_idle && wr_idle && arb_idle && msix_idle;
   assign quiet_o = rd_quiet && np_idle && wr_idle && arb_idle && tgt_idle && msix_idle;

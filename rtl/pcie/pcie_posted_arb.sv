@@ -5,7 +5,8 @@
 // TLPs. One register to the link: the sources see its ready in the same cycle.
 //
 // `in_flight_o` counts the TLPs that were accepted here and not yet taken whole by the link; a TLP
-// counts from its first beat on. `halt_i` swallows control writes that have not begun.
+// counts from the cycle after its first beat on. `halt_i` swallows control writes that have not
+// begun.
 //
 // Because only accepted TLPs count as earlier, a source that wants order must not ask for the later
 // thing before the last beat of the earlier one was taken.
@@ -22,7 +23,7 @@ module pcie_posted_arb
   input  logic             fn_rst_i,   // the writer of a swallowed TLP may not come to its end
   input  logic [15:0]      requester_i,
   output logic             idle_o,
-  output logic [3:0]       in_flight_o,   // this cycle's acceptance included
+  output logic [3:0]       in_flight_o,   // accepted before this cycle
   output logic             retired_o,     // the link took the last beat of a TLP in this cycle
 
   input  logic             msix_valid_i,
@@ -106,10 +107,8 @@ module pcie_posted_arb
       locked_sel_q <= SelDma;
       ctl_drop_q   <= 1'b0;
     end else begin
-      if (take) begin
-        locked_q     <= !in_eop;
-        locked_sel_q <= sel;
-      end
+      if (take) locked_q <= !in_eop;
+      locked_sel_q <= sel;   // matters while locked only
       if (fn_rst_i) ctl_drop_q <= 1'b0;
       else if (ctl_valid_i && drop_ctl) ctl_drop_q <= !ctl_last_i;
     end
@@ -143,16 +142,20 @@ module pcie_posted_arb
   // ---------------------------------------------------------------- TLPs under way
   logic [3:0] in_flight_q;
   assign retired_o   = pt_valid_o && pt_ready_i && pt_eop_o;
-  assign in_flight_o = in_flight_q + {3'b0, take && !locked_q};
+  assign in_flight_o = in_flight_q;
   assign idle_o      = (in_flight_q == '0) && !ctl_drop_q;
 
+  // Some source begins a TLP: without a look at which.
+  wire begins = in_ready && !locked_q && (msix_valid_i || dma_valid_i ||
+                                          (ctl_valid_i && !ctl_drop_q && !halt_i));
   always_ff @(posedge clk_i) begin
     if (!rst_ni) in_flight_q <= '0;
-    else in_flight_q <= in_flight_o - {3'b0, retired_o};
+    else in_flight_q <= in_flight_q + {3'b0, begins} - {3'b0, retired_o};
   end
 
   // The stream of frame data begins each TLP where the arbiter expects it.
   `FERRONIC_ASSERT(DmaSop, !(dma_valid_i && dma_ready_o) || (dma_sop_i == !locked_q), clk_i, rst_ni)
+  `FERRONIC_ASSERT(Begins, begins == (take && !locked_q), clk_i, rst_ni)
   `FERRONIC_ASSERT(InFlightBounded, in_flight_q <= 4'd4, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(PtStable, pt_valid_o, pt_ready_i,
     ({pt_sop_o, pt_eop_o, pt_hdr_o, pt_data_o}), clk_i, rst_ni)

@@ -129,11 +129,16 @@ module virtio_engine
   // ---------------------------------------------------------------- errors
   logic err_avail, err_load, err_rx, err_tx, broken_q;
   qid_t err_avail_q, err_load_q, err_rx_q, err_tx_q;
-  // While the DMA engines are halted for a reset, reads fail as a matter of course.
-  wire  error = (err_avail || err_load || err_rx || err_tx || tx_error_i || swallowed_i) &&
-                !halt_i;
+  // While the DMA engines are halted for a reset, reads fail as a matter of course. A cycle late:
+  // blocks that report come to a stop by themselves.
+  logic error_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) error_q <= 1'b0;
+    else error_q <= (err_avail || err_load || err_rx || err_tx || tx_error_i || swallowed_i) &&
+                    !halt_i;
+  end
   // One pulse for the first error after a reset.
-  wire  broken = error && !needs_reset && !broken_q && driver_ok;
+  wire  broken = error_q && !halt_i && !needs_reset && !broken_q && driver_ok;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) broken_q <= 1'b0;
     else broken_q <= broken;

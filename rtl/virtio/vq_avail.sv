@@ -17,8 +17,8 @@
 // A ring entry is never read before its index is known. An index more than the ring ahead of the
 // used index is a protocol error. While much is in hand (RxEnough, TxEnough) it does not ask for
 // more; consumption is reported and makes it look again. During a pause doorbells and room are
-// taken and noted, but nothing is begun. Latency: 5 cycles from event to request; one event at a
-// time, 7 to 9 cycles each.
+// taken and noted, but nothing is begun. Latency: 6 cycles from event to request; one event at a
+// time, 8 to 10 cycles each.
 `include "ferronic_assert.svh"
 module vq_avail
   import ferronic_pkg::*;
@@ -96,8 +96,8 @@ module vq_avail
   } state_t;
 
   typedef enum logic [3:0] {
-    StPick, StRam, StRamWait, StLoad, StUpdate, StClip, StDecide, StEntries, StGuess, StEvent,
-    StIndex, StStore
+    StPick, StRam, StRamWait, StLoad, StCompare, StUpdate, StClip, StDecide, StEntries, StGuess,
+    StEvent, StIndex, StStore
   } st_e;
   typedef enum logic [1:0] {EvDoorbell, EvIndex, EvCredit, EvList} ev_e;
 
@@ -206,8 +206,11 @@ module vq_avail
   wire        en         = (ring_q != RingOff);
   wire [15:0] size       = {4'd0, ring_size(ring_q)};
   wire [10:0] mask       = ring_mask(ring_q);
-  wire        newer      = (behind > size) && en && run_i;
-  wire        too_far    = from_used > size;
+  logic       newer_q, too_far_q;
+  always_ff @(posedge clk_i) begin
+    newer_q   <= new_idx_q && (behind > size) && en && run_i;
+    too_far_q <= from_used > size;
+  end
 
   // How many entries can be read at once? What does not depend on a newer index is worked out while
   // that is taken in, so that deciding is short.
@@ -249,7 +252,7 @@ module vq_avail
   logic [15:0] avail;
   always_ff @(posedge clk_i) begin
     if (st_q == StUpdate) begin
-      avail <= (new_idx_q && newer && !too_far) ? idx_q - s_q.fetched : s_q.seen - s_q.fetched;
+      avail <= (newer_q && !too_far_q) ? idx_q - s_q.fetched : s_q.seen - s_q.fetched;
     end
   end
   wire [ 4:0] c_avail    = clip(avail);
@@ -346,13 +349,14 @@ module vq_avail
         end
         StRam: if (ram_gnt_i) st_q <= StRamWait;
         StRamWait: if (ram_valid_i) st_q <= StLoad;
-        StLoad: st_q <= StUpdate;
+        StLoad: st_q <= StCompare;
+        StCompare: st_q <= StUpdate;
         StUpdate: begin
           st_q <= StClip;
           if (ev_q == EvIndex && idx_err_q) begin
             error_o <= 1'b1;
             st_q    <= StStore;
-          end else if (new_idx_q && newer && too_far) begin
+          end else if (newer_q && too_far_q) begin
             error_o <= 1'b1;
             st_q    <= StStore;
           end
@@ -404,7 +408,7 @@ module vq_avail
       StUpdate: begin
         if (ev_q == EvIndex) s_q.reading <= 1'b0;
         if (ev_q == EvDoorbell && !new_idx_q && en) s_q.ask <= 1'b1;
-        if (new_idx_q && newer && !too_far) begin
+        if (newer_q && !too_far_q) begin
           s_q.seen  <= idx_q;
           s_q.armed <= 1'b0;
         end
@@ -414,7 +418,7 @@ module vq_avail
         more_q    <= (avail != {11'd0, c_count});
         put_off_q <= put_off;
         count_q   <= c_count;
-        guess_q   <= guess_on_q && (c_count <= room_q);
+        guess_q   <= guess_on_q && ((c_avail <= room_q) || (limit_q <= room_q));
       end
       StDecide: begin
         if (pause_i) begin

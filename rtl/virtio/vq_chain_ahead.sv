@@ -4,7 +4,7 @@
 // first Entries descriptors of an indirect table, or of what follows the head in the ring. Without
 // it each buffer of more than one descriptor costs a round trip to the host.
 //
-// It looks at the heads behind the one that was taken last, one in three cycles, and keeps up to
+// It looks at the heads behind the one that was taken last, one in four cycles, and keeps up to
 // Slots chains, in the order of the heads. A slot is given back when its buffer is committed, all
 // of them when another queue is served. What it does not have the walker reads itself.
 //
@@ -55,10 +55,11 @@ module vq_chain_ahead
   output logic [SlotW-1:0] slot_o,
   output logic [2:0]       count_o
 );
-  typedef enum logic [1:0] {StIdle, StLook, StSend} st_e;
+  typedef enum logic [1:0] {StIdle, StLook, StJudge, StSend} st_e;
   st_e              st_q;
   logic             fresh_q;       // nothing was taken since the restart
   logic             flush_q;       // slots are of another queue
+  logic             restart_q;     // which is known late
   vq_ptr_t          next_q;        // head to look at next
   vq_ptr_t          idx_q;         // that is looked at
   logic [SlotW:0]   head_q, tail_q, out_q;
@@ -85,20 +86,28 @@ module vq_chain_ahead
   wire          past  = ahead[$bits(vq_ptr_t)-1];
   wire          pop   = any && done_q[out_slot] && (flush_q || past);
 
-  assign hit_o   = any && !flush_q && (slot_idx == take_idx_i);
-  assign ready_o = done_q[out_slot];
+  // A head that is taken while it is looked at is left to the walker; once its read is offered that
+  // is the only one. Of two reads of one chain the first would be for nothing.
+  wire   taken   = take_i && (idx_q == take_idx_i);
+  assign hit_o   = !flush_q && (any ? (slot_idx == take_idx_i)
+                                    : (st_q == StSend) && (idx_q == take_idx_i));
+  assign ready_o = any && done_q[out_slot];
   assign err_o   = err_q[out_slot];
   assign slot_o  = out_slot;
 
   // ---------------------------------------------------------------- looking
   // How many descriptors there are to read: of a table, or up to the end of the ring.
-  wire [11:0] from_next = ring_size(ring_i) - head_i.next;
-  wire [11:0] there     = head_i.indirect ? head_i.len[15:4] : from_next;
-  wire        sound     = head_i.indirect ? (indirect_i && !head_i.next_valid && !head_i.len[16] &&
-                                             head_i.len[3:0] == '0 && head_i.addr[1:0] == '0)
-                                          : (head_i.next_valid && head_i.next < ring_size(ring_i));
-  wire [2:0]  n         = (there >= 12'(Entries)) ? 3'(Entries) : there[2:0];
-  // Not with restart_i, which is known late: what is looked at then is dropped a cycle later.
+  vq_area_e    area_q;
+  qid_t        q_q;
+  logic [63:0] base_q;
+  logic [11:0] first_q, size_q, table_size_q;
+  logic        sound_q;
+  wire         direct = (area_q == AreaDesc);
+  wire [12:0]  from_first = {1'b0, size_q} - {1'b0, first_q};
+  wire [12:0]  there  = direct ? from_first : {1'b0, table_size_q};
+  wire         sound  = sound_q && !there[12] && (there != '0);
+  wire [2:0]   n      = (there >= 13'(Entries)) ? 3'(Entries) : there[2:0];
+  // Not at once with a restart: what is looked at then is dropped a cycle or two later.
   wire        go        = run_i && !flush_q && !fresh_q && (next_q != wr_i) && !full;
 
   assign head_re_o  = (st_q == StIdle) && go;
@@ -106,22 +115,25 @@ module vq_chain_ahead
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || fn_rst_i) begin
-      st_q    <= StIdle;
-      fresh_q <= 1'b1;
-      flush_q <= 1'b0;
-      head_q  <= '0;
-      tail_q  <= '0;
-      out_q   <= '0;
+      st_q      <= StIdle;
+      fresh_q   <= 1'b1;
+      flush_q   <= 1'b0;
+      restart_q <= 1'b0;
+      head_q    <= '0;
+      tail_q    <= '0;
+      out_q     <= '0;
     end else begin
       unique case (st_q)
         StIdle: if (head_re_o && head_gnt_i) st_q <= StLook;
-        StLook: st_q <= (sound && n != '0 && !restart_i && !fresh_q) ? StSend : StIdle;
+        StLook: st_q <= taken ? StIdle : StJudge;
+        StJudge: st_q <= (sound && !restart_q && !fresh_q && !taken) ? StSend : StIdle;
         StSend: if (rd_ready_i) st_q <= StIdle;
         default: st_q <= StIdle;
       endcase
-      if (restart_i) fresh_q <= 1'b1;
+      restart_q <= restart_i;
+      if (restart_q) fresh_q <= 1'b1;
       else if (take_i) fresh_q <= 1'b0;
-      if (restart_i) flush_q <= 1'b1;
+      if (restart_q) flush_q <= 1'b1;
       else if (!any && st_q != StSend) flush_q <= 1'b0;
       if (sent) head_q <= head_q + 1'b1;
       if (pop) tail_q <= tail_q + 1'b1;
@@ -140,22 +152,25 @@ module vq_chain_ahead
   end
 
   // ---------------------------------------------------------------- reads
-  vq_area_e    area_q;
-  logic [63:0] base_q;
-  logic [11:0] first_q;
   always_ff @(posedge clk_i) begin
+    size_q <= ring_size(ring_i);
     if (st_q == StLook) begin
-      area_q  <= head_i.indirect ? AreaAbs : AreaDesc;
-      base_q  <= head_i.addr;
-      first_q <= head_i.indirect ? '0 : head_i.next;
-      n_q     <= n;
+      area_q       <= head_i.indirect ? AreaAbs : AreaDesc;
+      q_q          <= q_i;
+      base_q       <= head_i.addr;
+      first_q      <= head_i.indirect ? '0 : head_i.next;
+      table_size_q <= head_i.len[15:4];
+      sound_q      <= head_i.indirect ? (indirect_i && !head_i.next_valid && !head_i.len[16] &&
+                                         head_i.len[3:0] == '0 && head_i.addr[1:0] == '0)
+                                      : head_i.next_valid;
     end
+    if (st_q == StJudge) n_q <= n;
   end
   assign rd_valid_o = (st_q == StSend);
   always_comb begin
     rd_o        = '0;
     rd_o.area   = area_q;
-    rd_o.q      = q_i;
+    rd_o.q      = q_q;
     rd_o.base   = base_q;
     rd_o.offset = {4'd0, first_q, 4'd0};
     rd_o.len    = {2'd0, n_q, 4'd0};
@@ -170,5 +185,6 @@ module vq_chain_ahead
   assign unused = ^{cookie, ahead, head_i.write};
 
   `FERRONIC_ASSERT(OutInRange, out_q <= (SlotW + 1)'(Slots), clk_i, rst_ni)
-  `FERRONIC_ASSERT(DoneIsOut, !done || out_q != '0, clk_i, rst_ni)
+  // What the DMA reader took as a function reset began ends, void, while that lasts.
+  `FERRONIC_ASSERT(DoneIsOut, !done || out_q != '0 || fn_rst_i, clk_i, rst_ni)
 endmodule

@@ -2,7 +2,8 @@
 //
 // Turns a run of available entries into reads of their head descriptors. Neighbouring descriptor
 // numbers share one read. Jobs are worked on in order; up to JobSlots are in flight between here,
-// the DMA reader and vq_desc_load. One entry a cycle once the entries have arrived.
+// the DMA reader and vq_desc_load. An entry in two cycles once the entries have arrived: the number
+// is put into a register, then looked at.
 //
 // Guessing: a driver that uses descriptors in turn names descriptor (entry + shift) in each entry
 // of its ring. While that has been so for a queue, vq_avail reads those descriptors together with
@@ -50,8 +51,8 @@ module vq_desc_fetch
   output logic         load_addr1_o,
   output logic         load_bad_o
 );
-  typedef enum logic [2:0] {
-    StIdle, StWord, StWordWait, StEntry, StSend, StGuessWait, StLearn, StLoad
+  typedef enum logic [3:0] {
+    StIdle, StWord, StWordWait, StName, StEntry, StSend, StGuessWait, StLearn, StLoad
   } st_e;
   st_e         st_q;
   vq_job_t     job_q;
@@ -63,6 +64,11 @@ module vq_desc_fetch
   logic [3:0]  job_level;
   logic        addr1_q, bad_q;
   logic [4:0]  i_q;         // next entry
+  logic [4:0]  half_q;      // where it lies in the job's slot, in half-words
+  logic [11:0] number_q;    // what it names; 2,048 and more are alike
+  logic [11:0] next_q;      // what goes on with the run, or with the guess
+  logic        all_q;       // there is no next entry
+  logic        end_q;       // another word comes behind it
   logic [63:0] word_q;
   logic [4:0]  run_q;       // entries in the run collected so far
   logic [4:0]  first_q;     // its first entry
@@ -117,16 +123,16 @@ module vq_desc_fetch
   assign done_pop = job_pop;
 
   // Entry i lies at half-word i + addr1 of the slot.
-  wire [5:0]  half    = {1'b0, i_q} + {5'd0, addr1_q};
-  wire [15:0] id      = word_q[16*half[1:0] +: 16];
-  wire [11:0] number  = {|id[15:11], id[10:0]};   // 2,048 and more are alike
-  wire        id_bad  = number > {1'b0, mask};
-  wire        joins   = (run_q != '0) && (number == {1'b0, start_q} + {7'd0, run_q});
-  wire        all     = (i_q == job_q.count);
-  wire        guessed = (number == {1'b0, guess_q.guess} + {7'd0, i_q});
+  wire [15:0] id      = word_q[16*half_q[1:0] +: 16];
+  wire        id_bad  = |(number_q & ~{1'b0, mask});   // above the mask
+  wire        follows = (number_q == next_q);
+  wire        begun   = (run_q != '0);
+  wire        guess_on = guess_q.guessed && follows && !all_q;
+  wire        run_on  = !guess_q.guessed && !all_q && !id_bad && (follows || !begun);
+  wire        step    = (st_q == StEntry) && (guess_on || run_on);
 
   assign ram_req_o  = (st_q == StWord);
-  assign ram_addr_o = {CtlAvail[11:9], job_q.slot, half[4:2]};
+  assign ram_addr_o = {CtlAvail[11:9], job_q.slot, half_q[4:2]};
 
   assign rd_valid_o = (st_q == StSend);
   always_comb begin
@@ -156,17 +162,15 @@ module vq_desc_fetch
           else if (job_pop) st_q <= guess_head.guessed ? StGuessWait : StLoad;
         end
         StWord: if (ram_gnt_i) st_q <= StWordWait;
-        StWordWait: if (ram_valid_i) st_q <= StEntry;
+        StWordWait: if (ram_valid_i) st_q <= StName;
+        StName: st_q <= StEntry;
         StEntry: begin
-          if (guess_q.guessed) begin
-            if (all || !guessed) st_q <= StGuessWait;
-            else if (half[1:0] == 2'd3 && i_q + 5'd1 != job_q.count) st_q <= StWord;
-          end else if (all) st_q <= (run_q != '0) ? StSend : StLearn;
-          else if (id_bad) st_q <= (run_q != '0) ? StSend : StLoad;
-          else if (run_q != '0 && !joins) st_q <= StSend;
-          else if (half[1:0] == 2'd3 && i_q + 5'd1 != job_q.count) st_q <= StWord;
+          if (guess_on || run_on) st_q <= end_q ? StWord : StName;
+          else if (guess_q.guessed) st_q <= StGuessWait;
+          else if (begun) st_q <= StSend;
+          else st_q <= all_q ? StLearn : StLoad;
         end
-        StSend: if (rd_ready_i) st_q <= (all || bad_q) ? StLearn : StEntry;
+        StSend: if (rd_ready_i) st_q <= (all_q || bad_q) ? StLearn : StEntry;
         StGuessWait: if (guess_valid) st_q <= (bad_q || guess_err) ? StLoad :
                                               right_q ? StLearn : StWord;
         StLearn: st_q <= StLoad;
@@ -185,26 +189,32 @@ module vq_desc_fetch
         addr1_q <= done_addr1;
         bad_q   <= done_err;
         i_q     <= '0;
+        half_q  <= {4'd0, done_addr1};
+        next_q  <= {1'b0, guess_head.guess};
         run_q   <= '0;
         reads_q <= '0;
       end
       StWordWait: word_q <= ram_data_i;
-      StEntry: begin
+      StName: begin
+        number_q <= {|id[15:11], id[10:0]};
         if (i_q == '0) id0_q <= id[10:0];
-        if (guess_q.guessed) begin
-          if (!all && guessed) i_q <= i_q + 5'd1;
-          if (!all && !guessed) right_q <= 1'b0;
-        end else if (!all) begin
-          if (id_bad) bad_q <= 1'b1;
-          else if (run_q == '0) begin
-            start_q <= id[10:0];
-            first_q <= i_q;
-            run_q   <= 5'd1;
-            i_q     <= i_q + 5'd1;
-          end else if (joins) begin
-            run_q <= run_q + 5'd1;
-            i_q   <= i_q + 5'd1;
-          end
+        all_q <= (i_q == job_q.count);
+        end_q <= (half_q[1:0] == 2'd3) && (i_q + 5'd1 != job_q.count);
+      end
+      StEntry: begin
+        if (step) begin
+          i_q    <= i_q + 5'd1;
+          half_q <= half_q + 5'd1;
+          next_q <= number_q + 12'd1;
+        end
+        if (!all_q) begin
+          if (guess_q.guessed) right_q <= follows;
+          else if (id_bad) bad_q <= 1'b1;
+        end
+        if (!guess_q.guessed && step) run_q <= run_q + 5'd1;
+        if (!begun) begin
+          start_q <= number_q[10:0];
+          first_q <= i_q;
         end
       end
       StGuessWait: begin
@@ -215,6 +225,7 @@ module vq_desc_fetch
           guess_q.guessed <= 1'b0;
           right_q         <= 1'b0;
           i_q             <= '0;
+          half_q          <= {4'd0, addr1_q};
         end
       end
       StSend: begin
@@ -235,5 +246,5 @@ module vq_desc_fetch
 
   logic unused;
   assign unused = ^{clear_i.q, look_q_i, guess_level, job_level, done_level, cookie.tag,
-                    half[5], job_q.q, first_q[4]};
+                    job_q.q, first_q[4], guess_q.guess};
 endmodule

@@ -10,7 +10,8 @@
 // A queue is flushed when BatchEntries wait, when its direction is quiet, or when the oldest entry
 // is HoldCycles (less at most 16) old. Batches do not cross 4 KiB (an entry may: it is then written
 // in two halves) and are at most 128 bytes. Throughput 8 bytes a cycle while a batch is written;
-// an entry is taken in any cycle but some four of each visit.
+// an entry is taken in any cycle but some four of each visit, a cycle late after one of the other
+// direction.
 //
 // What only a visit needs of a queue lies in block RAM: it is read as the visit begins and put back
 // as it ends. What an entry needs on its way in is kept in LUT RAM, a few bits.
@@ -98,22 +99,24 @@ module vq_used
   logic [AgeW-1:0] since_q;
 
   // ---------------------------------------------------------------- appending
-  logic     last_rx_q, list_valid;
-  wire      pick_rx = rx_valid_i && (!tx_valid_i || !last_rx_q);
+  // One direction is looked at; the other when this one has nothing, and in turn while both have,
+  // also while the one has no room: the other may have.
+  logic     pick_rx_q, list_valid;
+  wire      in_valid = pick_rx_q ? rx_valid_i : tx_valid_i;
   vq_used_t in;
-  assign in = pick_rx ? rx_i : tx_i;
+  assign in = pick_rx_q ? rx_i : tx_i;
   wire [QW-1:0] in_q = in.q[QW-1:0];
   logic [15:0] app_in;
   few_t        wrt_in, app_l;
   logic        listed;
-  wire few_t   pend_in = app_in[4:0] - wrt_in;
-  wire         room    = (pend_in != 5'(PendDepth));
+  // Not PendDepth ahead, which is 16: they differ in the one bit only then.
+  wire         room    = (app_in[4] == wrt_in[4]) || (app_in[3:0] != wrt_in[3:0]);
   // Not while the state of a queue is read for a visit or put back after one.
   wire         pause   = (st_q == StPick && list_valid) || (st_q == StMoved) ||
                          (st_q == StPublish) || (st_q == StFinish) || clear_i.valid;
-  wire         accept  = (rx_valid_i || tx_valid_i) && room && !pause;
-  assign rx_ready_o = accept && pick_rx;
-  assign tx_ready_o = accept && !pick_rx;
+  wire         accept  = in_valid && room && !pause;
+  assign rx_ready_o = accept && pick_rx_q;
+  assign tx_ready_o = accept && !pick_rx_q;
 
   wire [QW-1:0] cq = clear_i.q[QW-1:0];
   wire [QW-1:0] vq = q_q[QW-1:0];
@@ -242,11 +245,11 @@ module vq_used
 
   if (PerBeat == 1) begin : g_narrow
     assign beat_re    = in_write && (done_n_q != n_q) && (!rd_valid_q || beat_take);
-    assign beat_valid = rd_valid_q && in_write;
+    assign beat_valid = rd_valid_q;
     assign beat_last  = (done_n_q == n_q);
     assign beat       = entry;
     always_ff @(posedge clk_i) begin
-      if (!in_write) rd_valid_q <= 1'b0;
+      if (!rst_ni || fn_rst_i || !in_write) rd_valid_q <= 1'b0;
       else if (beat_re) rd_valid_q <= 1'b1;
       else if (beat_take) rd_valid_q <= 1'b0;
     end
@@ -264,7 +267,7 @@ module vq_used
     always_ff @(posedge clk_i) begin
       rd_valid_q <= beat_re;
       if (rd_valid_q) slots_q[fill_q[FillW-2:0]] <= entry;
-      if (!in_write) begin
+      if (!rst_ni || fn_rst_i || !in_write) begin
         fill_q     <= '0;
         last_q     <= 1'b0;
         rd_valid_q <= 1'b0;
@@ -281,8 +284,18 @@ module vq_used
   assign beat_take = beat_valid && wr_ready_i;
   assign pend_re   = beat_re || (st_q == StRead);
 
+  // Writes of one DW: their valid in a register too, as all that is written waits for it.
+  logic single_q;
+  wire  index_now = unpub && !short_of_target;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) single_q <= 1'b0;
+    else if (single_q) single_q <= !wr_ready_i;
+    else single_q <= (st_q == StRead) || (st_q == StHalfNext) || (st_q == StIndexAddr) ||
+                     (st_q == StEvAddress) || (st_q == StMoved && index_now);
+  end
+  assign wr_valid_o = beat_valid || single_q;
+
   always_comb begin
-    wr_valid_o = 1'b0;
     wr_last_o  = 1'b1;
     wr_hdr_o   = '{addr: addr_q[63:2], dw_len: 6'd1, first_be: 4'b1111, last_be: 4'b0000};
     // Single DWs: an index (both of its places hold it), or half of an entry.
@@ -292,20 +305,12 @@ module vq_used
                       (st_q == StHalf1) ? entry[63:32] : {tgt_q, tgt_q};
     unique case (st_q)
       StWrite: begin
-        wr_valid_o        = beat_valid;
         wr_last_o         = beat_last;
         wr_hdr_o.dw_len   = {n_q, 1'b0};
         wr_hdr_o.last_be  = 4'b1111;
       end
-      StHalf0, StHalf1: wr_valid_o = 1'b1;
-      StIndex: begin
-        wr_valid_o        = 1'b1;
-        wr_hdr_o.first_be = 4'b1100;
-      end
-      StEvWrite: begin
-        wr_valid_o        = 1'b1;
-        wr_hdr_o.first_be = 4'b0011;
-      end
+      StIndex:   wr_hdr_o.first_be = 4'b1100;
+      StEvWrite: wr_hdr_o.first_be = 4'b0011;
       default: ;
     endcase
   end
@@ -319,15 +324,14 @@ module vq_used
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       st_q      <= StPick;
-      last_rx_q <= 1'b0;
+      pick_rx_q <= 1'b1;
       now_q     <= '0;
     end else if (fn_rst_i) begin
       st_q      <= StPick;
-      last_rx_q <= 1'b0;
+      pick_rx_q <= 1'b1;
     end else begin
       now_q <= now_q + 1'b1;
-      // In turn, also while the one has no room: the other may have.
-      if (rx_valid_i || tx_valid_i) last_rx_q <= pick_rx;
+      if (pick_rx_q ? tx_valid_i : rx_valid_i) pick_rx_q <= !pick_rx_q;
       unique case (st_q)
         StPick: begin
           if (event_valid_i && table_ready_i) st_q <= StEvLoad;
@@ -346,7 +350,7 @@ module vq_used
         StHalfNext: st_q <= StHalf1;
         StHalf1: if (wr_ready_i) st_q <= StMoved;
         // What this batch completes is published at once.
-        StMoved: st_q <= (unpub && !short_of_target) ? StIndex : StLoad;
+        StMoved: st_q <= index_now ? StIndex : StLoad;
         StIndexAddr: st_q <= StIndex;
         StIndex: if (wr_ready_i) st_q <= StPublish;
         StPublish: if (pub_ready_i) st_q <= StFinish;
@@ -418,6 +422,9 @@ module vq_used
   `FERRONIC_ASSERT(ListFits, !list_wr || list_ready, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(WrStable, wr_valid_o, wr_ready_i || fn_rst_i, {wr_hdr_o, wr_last_o},
                           clk_i, rst_ni)
+  `FERRONIC_ASSERT(SingleInItsState,
+                   single_q == (st_q inside {StHalf0, StHalf1, StIndex, StEvWrite}), clk_i, rst_ni)
+  `FERRONIC_ASSERT(BeatInItsState, !beat_valid || st_q == StWrite, clk_i, rst_ni)
   `FERRONIC_ASSERT(PublishedIsWritten, !(st_q == StIndex) || ((wrt_q - tgt_q) < 16'h8000),
                    clk_i, rst_ni)
 

@@ -95,7 +95,8 @@ module vq_walker
   logic [10:0]  id_q;
   logic         in_table_q;         // walking an indirect table
   logic [63:0]  table_q;            // its address
-  logic [11:0]  limit_q;            // descriptors in the table or ring
+  logic [11:0]  size_q;             // descriptors in the ring
+  logic [11:0]  limit_q;            // in the table or ring
   logic [11:0]  count_q;            // descriptors walked
   logic [11:0]  want_q;             // next descriptor's number
   logic [11:0]  win_base_q;
@@ -204,8 +205,8 @@ module vq_walker
   wire bad_dir      = (d_q.write != IsRx) && !d_q.indirect;
   wire bad_indirect = d_q.indirect && (!indirect_i || in_table_q || d_q.next_valid ||
                       d_q.addr[1:0] != '0 || d_q.len[3:0] != '0 ||
-                      d_q.len[16:4] > {1'b0, ring_size(ring)});
-  wire bad_count    = |(count_q & ring_size(ring));   // it is counted one by one
+                      d_q.len[16:4] > {1'b0, size_q});
+  wire bad_count    = |(count_q & size_q);   // it is counted one by one
   // The last 4 GiB of the address space are nobody's memory: no buffer can wrap around it.
   wire bad_addr     = &d_q.addr[63:32];
   wire bad          = (d_q.len == '0) || bad_addr || bad_dir || bad_indirect || bad_count;
@@ -345,6 +346,7 @@ module vq_walker
         seg_q <= '0;
         seg_q.none <= 1'b1;
         seg_q.off  <= !enabled || !run_i;
+        size_q  <= ring_size(ring);
         limit_q <= ring_size(ring);
       end
       StHead: begin
