@@ -34,6 +34,8 @@ pub const BLOCKS: &[Block] = &[
     block("regs_lro", "regs_lro", &[]),
     block("rx_path_lro_64", "rx_path", &[("DataW", 64), ("RxWaitCycles", 400), ("MaxBuffers", 96), ("LroContexts", 16)]),
     block("rx_path_lro_512", "rx_path", &[("DataW", 512), ("RxWaitCycles", 400), ("MaxBuffers", 96), ("LroContexts", 16)]),
+    block("rx_path_lro_64_64", "rx_path", &[("DataW", 64), ("MaxBuffers", 96), ("LroContexts", 64)]),
+    block("rx_path_lro_512_64", "rx_path", &[("DataW", 512), ("MaxBuffers", 96), ("LroContexts", 64)]),
     block("lro_table_64", "lro_table", &[("DataW", 64), ("Contexts", 4)]),
     block("lro_table_512", "lro_table", &[("DataW", 512), ("Contexts", 16)]),
     block("tx_path_64", "tx_path", &[("DataW", 64), ("QueuePairs", 4)]),

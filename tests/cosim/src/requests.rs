@@ -273,7 +273,7 @@ impl Transmitter {
 }
 
 /// Packets, bytes and drops of a queue since the card was made.
-fn counters(raw: &Raw, queue: u16) -> (u64, u64, u32) {
+pub fn counters(raw: &Raw, queue: u16) -> (u64, u64, u32) {
     raw.set(window::BASE + window::SNAPSHOT, 4, queue.into());
     let wide = |low, high| u64::from(raw.window(high)) << 32 | u64::from(raw.window(low));
     (

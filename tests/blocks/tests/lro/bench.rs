@@ -51,7 +51,9 @@ pub struct Bench {
     /// The function is in reset: nothing that the block says counts.
     reset: bool,
     used: Vec<(u64, u64, u64)>,
+    /// Buffers of each queue that were given out, and that came back.
     posted: HashMap<u64, u64>,
+    back: HashMap<u64, u64>,
     next_buffer: u64,
     time: u64,
 }
@@ -67,8 +69,13 @@ const DROPS: [&str; 6] = [
 
 impl Bench {
     pub fn new(width: usize, seed: u64) -> Result<Self, Failure> {
+        Self::of(&format!("rx_path_lro_{width}"), width, seed)
+    }
+
+    /// The same around a block of that name.
+    pub fn of(name: &str, width: usize, seed: u64) -> Result<Self, Failure> {
         let mut bench = Self {
-            block: Block::new(&format!("rx_path_lro_{width}"), seed)?,
+            block: Block::new(name, seed)?,
             rates: Rates::FULL,
             posting: Posting::default(),
             walker: Walker::default(),
@@ -87,6 +94,7 @@ impl Bench {
             reset: false,
             used: Vec::new(),
             posted: HashMap::new(),
+            back: HashMap::new(),
             next_buffer: 0,
             time: seed << 20,
         };
@@ -169,9 +177,9 @@ impl Bench {
         let mut some = false;
         for pair in 0..self.posting.queues {
             let q = 2 * pair;
-            let held = |bench: &Self| bench.walker.posted.get(&q).map_or(0, VecDeque::len);
-            while held(self) < self.posting.buffers
-                && self.posted.get(&q).copied().unwrap_or(0) < self.posting.left
+            let count = |counts: &HashMap<u64, u64>| counts.get(&q).copied().unwrap_or(0);
+            while count(&self.posted) - count(&self.back) < self.posting.buffers as u64
+                && count(&self.posted) < self.posting.left
                 && rng.chance(self.posting.often)
             {
                 self.post(q, rng);
@@ -359,6 +367,7 @@ impl Bench {
     fn publish(&mut self, used: &[(u64, u64, u64)]) -> Result<(), Failure> {
         let name = format!("unit {}", self.units.len());
         let q = used[0].0;
+        *self.back.entry(q).or_default() += used.len() as u64;
         let mut bytes = Vec::new();
         for (i, (of, id, len)) in used.iter().enumerate() {
             ensure!(*of == q, "{name}: {used:?} is of several queues");
@@ -489,6 +498,7 @@ impl Bench {
             self.memory.remove(&((buffer.segments[0].0 >> 20) - 1));
         }
         self.posted.remove(&q);
+        self.back.remove(&q);
     }
 
     /// Resets the function for some cycles.
@@ -514,6 +524,7 @@ impl Bench {
         self.early.clear();
         self.used.clear();
         self.posted.clear();
+        self.back.clear();
     }
 
     /// Writes that have not taken effect.

@@ -7,7 +7,7 @@ use ferronic_oracle::lro::Counters;
 /// How buffers are posted.
 #[derive(Clone, Debug)]
 pub struct Posting {
-    /// Buffers of a queue at most.
+    /// Buffers of a queue at most, those that the block holds among them.
     pub buffers: usize,
     /// Bytes of a segment, any of these.
     pub sizes: Vec<u64>,

@@ -4,7 +4,7 @@ use ferronic_block_tests::{Failure, Rng, ensure, for_seeds, nightly};
 use ferronic_oracle::card;
 use ferronic_oracle::frames::verdict;
 use ferronic_oracle::lro::Config;
-use ferronic_oracle::stream::Traffic;
+use ferronic_oracle::stream::{Bulk, Traffic};
 use ferronic_oracle::vectors::Arrival;
 
 use crate::bench::{Bench, Posting, Rates, Settings};
@@ -133,4 +133,43 @@ fn anyhow(width: usize, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
 fn streams_come_back_from_few_buffers_of_any_shape() {
     for_seeds(seeds(12), |seed, rng| anyhow(64, seed, rng));
     for_seeds(seeds(12), |seed, rng| anyhow(512, seed, rng));
+}
+
+/// The bound of what must be merged: 64 flows by turns as fast as the data path takes them, 64
+/// contexts, 1,280 buffers of 4 KiB, times of 250 us and 8 ms.
+fn interleaved(width: usize, shuffled: Option<u64>, rng: &mut Rng) -> Result<(), Failure> {
+    let bulk = Bulk {
+        flows: 64,
+        segments: 88,
+        shuffled,
+        ..Bulk::default()
+    };
+    let arrivals = bulk.arrivals();
+    let mut bench = Bench::of(&format!("rx_path_lro_{width}_64"), width, 1)?;
+    bench.posting.buffers = 1280;
+    bench.set(Settings {
+        gap: 31_250,
+        hold: 1_000_000,
+        ..Settings::LONG
+    });
+    for arrival in &arrivals {
+        bench.send(&arrival.frame);
+    }
+    bench.settle(rng)?;
+    bench.flush(rng)?;
+    let config = Config {
+        contexts: 64,
+        ..card::config()
+    };
+    bench.as_model(config, &arrivals, 1 << 30)?;
+    let per_unit = arrivals.len() as f64 / bench.units.len() as f64;
+    println!("{width} bits, shuffled {shuffled:?}: {per_unit:.1} segments a unit");
+    ensure!(per_unit >= 30.0, "{per_unit:.1} segments a unit");
+    Ok(())
+}
+
+#[test]
+fn sixty_four_flows_fill_the_units_of_as_many_contexts() {
+    for_seeds(1, |_, rng| interleaved(64, None, rng));
+    for_seeds(1, |seed, rng| interleaved(512, Some(seed), rng));
 }

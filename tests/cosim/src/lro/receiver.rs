@@ -17,6 +17,7 @@ use ferronic_spec::{Features, window};
 use super::{Closed, Settings};
 use crate::card::PATIENCE;
 use crate::raw_driver::{INDIRECT, NEXT, Raw, RawQueue, WRITE, descriptor, read, write};
+use crate::requests::counters;
 
 /// Everything that merging by the card needs.
 pub const MERGING: Features = Features::VERSION_1
@@ -118,6 +119,8 @@ pub struct Receiver {
     pieces: usize,
     before: Closed,
     drops: [u32; 5],
+    /// Frames and bytes that each queue had received before.
+    received: Vec<(u64, u64)>,
     /// When the last frame comes.
     last: u64,
 }
@@ -181,8 +184,10 @@ impl Receiver {
             pieces,
             before,
             drops,
+            received: Vec::new(),
             last: 0,
         };
+        receiver.received = receiver.counted();
         receiver.give();
         receiver
     }
@@ -508,6 +513,27 @@ impl Receiver {
             self.fail(&error.to_string());
         }
         self.collect();
+    }
+
+    /// Frames and bytes that each queue has counted.
+    fn counted(&self) -> Vec<(u64, u64)> {
+        let queues = self.queues.iter();
+        let counted = queues.map(|queue| counters(&self.raw, queue.ring.index));
+        counted.map(|(frames, bytes, _)| (frames, bytes)).collect()
+    }
+
+    /// The counters of each queue tell of the frames of the wire, whatever was merged.
+    pub fn check_counters(&self, arrivals: &[Arrival]) {
+        for (pair, (now, before)) in (0..).zip(self.counted().iter().zip(&self.received)) {
+            let frames = arrivals.iter().filter(|arrival| arrival.queue == pair);
+            let bytes: u64 = frames.clone().map(|a| a.frame.len() as u64).sum();
+            let counted = (now.0 - before.0, now.1 - before.1);
+            if counted != (frames.count() as u64, bytes) {
+                self.fail(&format!(
+                    "queue {pair} counted {counted:?} frames and bytes"
+                ));
+            }
+        }
     }
 
     /// The card wrote nothing that it may not.

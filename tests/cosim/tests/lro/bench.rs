@@ -64,6 +64,7 @@ impl Bench {
         receiver.settle();
         receiver.stop();
         receiver.check();
+        receiver.check_counters(&arrivals);
         let expected = Expected::of(self.model(), &arrivals);
         let closed = receiver.closed();
         let units = match expected.compare(&receiver.units, &closed, &arrivals) {
@@ -83,6 +84,7 @@ impl Bench {
         receiver.settle();
         receiver.stop();
         receiver.check();
+        receiver.check_counters(&arrivals);
         if let Err(difference) = undone(&arrivals, &receiver.units) {
             receiver.fail(&difference);
         }

@@ -107,3 +107,51 @@ fn interleaved_flows_fill_the_units_of_all_contexts() {
         }
     }
 }
+
+/// Cycles from the first beat that the card took of many frames to the last, and units that were
+/// merged.
+fn cycles(data_w: u32, frame: usize, v6: bool, strict: bool) -> (u64, u64) {
+    let stream = Bulk {
+        v6,
+        mtu: frame - 14,
+        segments: if frame > 5000 { 150 } else { 600 },
+        ..Bulk::default()
+    };
+    let mut bench = Bench::new(format!("{data_w} bits, {frame} bytes"), data_w, 0);
+    bench.settings.strict = strict;
+    let arrivals = stream.arrivals();
+    let mut receiver = bench.open();
+    receiver.run(5000);
+    let start = receiver.now();
+    receiver.push(&arrivals);
+    receiver.settle();
+    receiver.stop();
+    receiver.check();
+    assert_eq!(receiver.segments(), arrivals.len());
+    let opened = receiver.closed().opened;
+    assert_eq!(opened > 0, strict);
+    let end = receiver.raw.function.sim().port.stats.last_rx;
+    (end - start, opened.into())
+}
+
+#[test]
+fn merging_costs_no_cycle_a_frame() {
+    for data_w in WIDTHS {
+        for frame in [64, 80, 128, 256, 600, 1514, 9014] {
+            for v6 in [false, true] {
+                if v6 && frame < 80 {
+                    continue;
+                }
+                let (off, _) = cycles(*data_w, frame, v6, false);
+                let (on, units) = cycles(*data_w, frame, v6, true);
+                println!("{data_w} bits, {frame} bytes, IPv6 {v6}: {off} cycles, merged {on}");
+                // Beats of 64 bits hide the end of a unit; wider ones do not.
+                let ends = if *data_w == 64 { 0 } else { 70 * units };
+                assert!(
+                    on <= off + off / 100 + ends,
+                    "{on} cycles, {off} without merging"
+                );
+            }
+        }
+    }
+}
