@@ -51,6 +51,8 @@ pub struct Plan<'a> {
     pub memory_mib: u32,
     /// More arguments of the kernel.
     pub kernel_arguments: &'a str,
+    /// More arguments of QEMU.
+    pub qemu: &'a [String],
     /// Where sockets and logs are.
     pub dir: &'a Path,
 }
@@ -127,6 +129,7 @@ impl Machine {
                  \"socket\":{{\"type\":\"unix\",\"path\":\"{}\"}}}}",
                 text(card.socket())?
             ));
+        command.args(plan.qemu);
         let errors = File::create(&log).map_err(GuestError::file(&log))?;
         let out = errors.try_clone().map_err(GuestError::file(&log))?;
         command.stdin(Stdio::null()).stdout(out).stderr(errors);

@@ -3,7 +3,7 @@
 use ferronic_figures::Figure;
 
 /// Figures that have a column, by name, with its head; two names may share one.
-const COLUMNS: [(&[&str], &str); 10] = [
+const COLUMNS: [(&[&str], &str); 11] = [
     (&["boot_s"], "boot, s"),
     (&["ping_ms_median"], "ping, ms"),
     (&["ping_cycles_median"], "ping, cycles"),
@@ -14,6 +14,7 @@ const COLUMNS: [(&[&str], &str); 10] = [
     (&["doorbells_per_frame"], "doorbells a frame"),
     (&["avail_entries_per_mb"], "entries a MB"),
     (&["doorbells_per_mb"], "doorbells a MB"),
+    (&["packets_per_mb"], "packets a MB"),
 ];
 
 /// A row a driver and kind of traffic, in order of appearance.
@@ -67,7 +68,10 @@ fn param(figure: &Figure, name: &str) -> String {
 fn traffic(figure: &Figure) -> String {
     let has = |name: &str| figure.params.contains_key(name);
     let direction = param(figure, "direction");
-    if has("ip") {
+    if has("lro") {
+        let [width, ip, lro] = ["data_w", "ip", "lro"].map(|name| param(figure, name));
+        format!("TCP {direction}, IPv{ip}, LRO {lro}, {width} bits")
+    } else if has("ip") {
         let names = ["data_w", "ip", "tso", "min_tso_segs"];
         let [width, ip, tso, segments] = names.map(|name| param(figure, name));
         format!("TCP {direction}, IPv{ip}, TSO {tso}, {segments} segments, {width} bits")
@@ -85,7 +89,9 @@ fn traffic(figure: &Figure) -> String {
 fn number(name: &str, value: f64) -> String {
     match name {
         "ping_cycles_median" => format!("{value:.0}"),
-        "boot_s" | "tcp_mbit_s" | "mbit_s" | "avail_entries_per_mb" => format!("{value:.1}"),
+        "boot_s" | "tcp_mbit_s" | "mbit_s" | "avail_entries_per_mb" | "packets_per_mb" => {
+            format!("{value:.1}")
+        }
         "interrupts_per_frame" | "doorbells_per_frame" => format!("{value:.3}"),
         _ => format!("{value:.2}"),
     }
@@ -116,6 +122,12 @@ mod tests {
                 .with("ip", "6")
                 .with("min_tso_segs", "40")
                 .with("data_w", "64"),
+            Figure::new("packets_per_mb", 19.3, "1/MB")
+                .with("driver", "linux")
+                .with("direction", "rx")
+                .with("lro", "on")
+                .with("ip", "4")
+                .with("data_w", "512"),
             Figure::new("mbit_s", 3.0, "Mbit/s")
                 .with("driver", "dpdk")
                 .with("direction", "rx")
@@ -126,11 +138,12 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "| linux |  | 4.2 |  |  |  |  |  |  |  |  |  |",
-                "| linux | TCP tx, MTU 1500 |  |  |  | 20.0 |  | 0.90 |  |  |  |  |",
-                "| ferronic | TCP tx, MTU 1500 |  |  |  |  | 7.00 |  |  |  |  |  |",
-                "| linux | TCP tx, IPv6, TSO on, 40 segments, 64 bits |  |  |  |  |  |  |  |  | 15.3 |  |",
-                "| dpdk | rx, 64 bytes on average |  |  |  | 3.0 |  |  |  |  |  |  |",
+                "| linux |  | 4.2 |  |  |  |  |  |  |  |  |  |  |",
+                "| linux | TCP tx, MTU 1500 |  |  |  | 20.0 |  | 0.90 |  |  |  |  |  |",
+                "| ferronic | TCP tx, MTU 1500 |  |  |  |  | 7.00 |  |  |  |  |  |  |",
+                "| linux | TCP tx, IPv6, TSO on, 40 segments, 64 bits |  |  |  |  |  |  |  |  | 15.3 |  |  |",
+                "| linux | TCP rx, IPv4, LRO on, 512 bits |  |  |  |  |  |  |  |  |  |  | 19.3 |",
+                "| dpdk | rx, 64 bytes on average |  |  |  | 3.0 |  |  |  |  |  |  |  |",
             ]
         );
     }

@@ -53,3 +53,8 @@ fn testpmd_receives_sends_and_swaps_and_its_counters_agree_with_the_wire() {
 fn offloads_of_the_stock_driver_can_be_changed_and_segments_on_the_wire_are_right() {
     passes(Scenario::Offload);
 }
+
+#[test]
+fn card_merges_for_the_stock_driver_and_a_bridge_cuts_exactly_what_it_merged() {
+    passes(Scenario::Lro);
+}

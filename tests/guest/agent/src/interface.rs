@@ -76,7 +76,7 @@ pub fn request(interface: &str) -> Result<libc::ifreq, Failure> {
 }
 
 /// An ioctl about an interface.
-fn ioctl(
+pub fn ioctl(
     socket: &OwnedFd,
     number: libc::c_ulong,
     request: &mut libc::ifreq,
@@ -169,6 +169,11 @@ pub fn index(interface: &str) -> Result<libc::c_int, Failure> {
     )?;
     // SAFETY: the kernel just filled the index.
     Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+}
+
+/// Takes the interface up, with the addresses that it has.
+pub fn raise(interface: &str) -> Result<(), Failure> {
+    set_flags(&control()?, interface, true)
 }
 
 /// Takes the interface down.

@@ -89,6 +89,24 @@ pub enum Request {
         /// Bytes.
         mtu: u32,
     },
+    /// Makes a bridge of interfaces, which sends nothing of its own, and takes it and them up, without
+    /// addresses; gives nothing.
+    Bridge {
+        /// Its name.
+        name: String,
+        /// What it joins.
+        ports: Vec<String>,
+    },
+    /// Reads registers of 32 bits past the function's driver, whatever that does; gives a list of
+    /// numbers. The kernel must have been started with `iomem=relaxed`.
+    Registers {
+        /// Of the function, as sysfs writes it.
+        address: String,
+        /// Its memory region.
+        bar: u8,
+        /// Where they are in it, in bytes.
+        offsets: Vec<u64>,
+    },
     /// Sends echo requests one after the other; gives a [`Pings`].
     Ping {
         /// Who is asked.
@@ -342,6 +360,11 @@ mod tests {
                 interface: "eth0".to_owned(),
                 address: IpAddr::from([10, 0, 0, 2]),
                 prefix: 24,
+            },
+            Request::Registers {
+                address: "0000:00:04.0".to_owned(),
+                bar: 0,
+                offsets: vec![0x8000, u64::MAX],
             },
             Request::UdpSegments {
                 to: "fd66::1".parse().expect("an address"),

@@ -3,6 +3,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod bridge;
 mod ethtool;
 mod interface;
 mod modules;
@@ -11,6 +12,7 @@ mod packet;
 mod pci;
 mod ping;
 mod process;
+mod registers;
 mod serial;
 mod tcp;
 mod udp;
@@ -143,6 +145,17 @@ fn handle(request: Request, processes: &Processes) -> Result<Value, Failure> {
             interface::set_mtu(&interface, mtu)?;
             nothing
         }
+        Request::Bridge { name, ports } => {
+            bridge::make(&name, &ports)?;
+            nothing
+        }
+        Request::Registers {
+            address,
+            bar,
+            offsets,
+        } => Ok(serde_json::to_value(registers::read(
+            &address, bar, &offsets,
+        )?)?),
         Request::Ping {
             to,
             count,

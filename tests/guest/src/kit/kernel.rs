@@ -14,7 +14,10 @@ pub const IMAGE: &str = "vmlinux";
 pub const MODULES: &str = "modules";
 
 /// Modules that scenarios load; found by name anywhere in the tree of modules.
-const WANTED: [&str; 8] = [
+const WANTED: [&str; 11] = [
+    "llc",
+    "stp",
+    "bridge",
     "failover",
     "net_failover",
     "virtio_net",
@@ -32,6 +35,11 @@ const PAYLOAD_LENGTH: usize = 0x24c;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The length of what was compressed follows the payload and counts as a part of it.
 const TRAILER: usize = 4;
+
+/// What a prepared kernel is made of: with another list it has to be made anew.
+pub fn contents() -> String {
+    format!("{}\n", WANTED.join(" "))
+}
 
 /// Makes `to` of the kernel package in `tree`.
 pub fn prepare(tree: &Path, to: &Path) -> Result<(), GuestError> {

@@ -58,7 +58,11 @@ impl Kit {
         fs::create_dir_all(&dir).map_err(GuestError::file(&dir))?;
         let tree = dir.join(TREE);
         let kernel = dir.join("kernel");
-        once(&dir, "stamp", || fetch(&dir, &tree, &kernel))?;
+        once(&dir, "stamp", &kit(), || fetch(&dir, &tree))?;
+        once(&dir, "stamp-kernel", &(kit() + &kernel::contents()), || {
+            eprintln!("guest kit: kernel and modules");
+            kernel::prepare(&tree, &kernel)
+        })?;
         let busybox = tree.join("usr/bin/busybox");
         Ok(Self {
             qemu: Qemu::find(&tree)?,
@@ -75,12 +79,19 @@ impl Kit {
     /// As [`Kit::get`].
     pub fn dpdk(&self) -> Result<Vec<Extra>, GuestError> {
         let tree = self.dir.join("dpdk");
-        once(&self.dir, "stamp-dpdk", || dpdk::fetch(&self.dir, &tree))?;
+        once(&self.dir, "stamp-dpdk", &kit(), || {
+            dpdk::fetch(&self.dir, &tree)
+        })?;
         dpdk::files(&tree, &self.dir.join(TREE))
     }
 }
 
-fn fetch(dir: &Path, tree: &Path, kernel: &Path) -> Result<(), GuestError> {
+/// What the stamps of packages say.
+fn kit() -> String {
+    format!("kit {VERSION}\n")
+}
+
+fn fetch(dir: &Path, tree: &Path) -> Result<(), GuestError> {
     let apt = Apt::new(dir)?;
     eprintln!("guest kit: package lists (10 MB) and packages (75 MB), once");
     apt.update()?;
@@ -92,20 +103,18 @@ fn fetch(dir: &Path, tree: &Path, kernel: &Path) -> Result<(), GuestError> {
     packages.extend(apt.download(&[package])?);
     packages.extend(apt.download(&EXTRAS)?);
     eprintln!("guest kit: unpacking {} packages", packages.len());
-    apt::unpack(&packages, tree)?;
-    eprintln!("guest kit: kernel and modules");
-    kernel::prepare(tree, kernel)
+    apt::unpack(&packages, tree)
 }
 
-/// Does something that takes long, unless its stamp says that it was done.
+/// Does something that takes long, unless its stamp says as `wanted` that it was done.
 fn once(
     dir: &Path,
     stamp: &str,
+    wanted: &str,
     work: impl FnOnce() -> Result<(), GuestError>,
 ) -> Result<(), GuestError> {
     let _lock = lock(&dir.join("lock"))?;
     let stamp = dir.join(stamp);
-    let wanted = format!("kit {VERSION}\n");
     if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(());
     }

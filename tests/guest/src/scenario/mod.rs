@@ -5,6 +5,7 @@ mod dpdk;
 mod frames;
 mod hostile;
 mod linux;
+mod lro;
 mod offload;
 mod seen;
 mod tools;
@@ -26,6 +27,8 @@ pub enum Scenario {
     Linux,
     /// Its checksum and segmentation offloads, by IPv4 and IPv6
     Offload,
+    /// Segments that the card merges, and a bridge that cuts them again
+    Lro,
     /// Our own driver over the kernel's VFIO
     Vfio,
     /// DPDK's testpmd over vfio-pci
@@ -36,9 +39,10 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of running.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Linux,
         Self::Offload,
+        Self::Lro,
         Self::Vfio,
         Self::Dpdk,
         Self::Hostile,
@@ -49,6 +53,7 @@ impl Scenario {
         match self {
             Self::Linux => "linux",
             Self::Offload => "offload",
+            Self::Lro => "lro",
             Self::Vfio => "vfio",
             Self::Dpdk => "dpdk",
             Self::Hostile => "hostile",
@@ -65,6 +70,7 @@ impl Scenario {
         match self {
             Self::Linux => linux::run(bench),
             Self::Offload => offload::run(bench),
+            Self::Lro => lro::run(bench),
             Self::Vfio => vfio::run(bench),
             Self::Dpdk => dpdk::run(bench),
             Self::Hostile => hostile::run(bench),
@@ -149,7 +155,8 @@ impl Bench {
             cpu: setup.cpu,
             cpus: 1,
             memory_mib: setup.memory_mib,
-            kernel_arguments: "",
+            kernel_arguments: setup.kernel_arguments,
+            qemu: &setup.qemu,
             dir: &dir,
         })?;
         println!(
@@ -183,6 +190,9 @@ struct Setup {
     capture: bool,
     cpu: &'static str,
     memory_mib: u32,
+    kernel_arguments: &'static str,
+    /// More arguments of QEMU.
+    qemu: Vec<String>,
     extras: Vec<Extra>,
 }
 
@@ -196,6 +206,8 @@ impl Setup {
             capture: false,
             cpu: "qemu64",
             memory_mib: 256,
+            kernel_arguments: "",
+            qemu: Vec::new(),
             extras: Vec::new(),
         }
     }
