@@ -17,6 +17,7 @@ use netlist::{Build, Flat, TOP};
 
 /// What the core must keep to; the table shows them, and nothing fails for them.
 const COMB_LIMIT: u64 = 20_000;
+const COMB_LIMIT_WITHOUT_LRO: u64 = 15_000;
 const EBR_LIMIT: u64 = 60;
 const FMAX_LIMIT: f64 = 110.0;
 const RATIO_LIMIT: f64 = 1.5;
@@ -46,6 +47,9 @@ pub struct Arguments {
     /// Queue pairs, a power of two up to 64
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = queue_pairs)]
     queues: u32,
+    /// Leave large receive offload out of the core
+    #[arg(long, conflicts_with = "compare")]
+    without_lro: bool,
     /// Where placement begins: another seed is another placement
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u32,
@@ -77,6 +81,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
         version: setup::pins(root)?,
         data_width: arguments.data_width,
         queues: arguments.queues,
+        lro: !arguments.without_lro,
     };
     let mut figures = Vec::new();
     if arguments.compare {
@@ -103,9 +108,11 @@ fn one(
     figures: &mut Vec<Figure>,
 ) -> Result<(), Failure> {
     eprintln!(
-        "synth: {TOP}, {} bits, {} queue pairs, for ECP5 (minutes; the first run of a tool \
-         compiles it)",
-        build.data_width, build.queues
+        "synth: {TOP}, {} bits, {} queue pairs, {} LRO, for ECP5 (minutes; the first run of a \
+         tool compiles it)",
+        build.data_width,
+        build.queues,
+        if build.lro { "with" } else { "without" }
     );
     let flat = build.flat()?;
     eprintln!("synth: each block by itself");
@@ -123,7 +130,7 @@ fn one(
         let alone = row.alone.comb() as f64;
         figures.push(figure(build, &row.block, "comb_alone", alone, "cells"));
     }
-    let mut limits = size_limits(&flat.cells);
+    let mut limits = size_limits(&flat.cells, build);
 
     if arguments.route {
         let nextpnr = setup::setup_route(root)?;
@@ -286,19 +293,21 @@ struct Limit {
     kept: bool,
 }
 
-fn size_limits(cells: &Cells) -> Vec<Limit> {
-    [
-        ("comb", cells.comb(), COMB_LIMIT),
-        ("ebr", cells.ebr, EBR_LIMIT),
-    ]
-    .into_iter()
-    .map(|(name, value, limit)| Limit {
-        name,
-        value: value.to_string(),
-        limit: format!("<= {limit}"),
-        kept: value <= limit,
-    })
-    .collect()
+fn size_limits(cells: &Cells, build: &Build<'_>) -> Vec<Limit> {
+    let comb = if build.lro {
+        COMB_LIMIT
+    } else {
+        COMB_LIMIT_WITHOUT_LRO
+    };
+    [("comb", cells.comb(), comb), ("ebr", cells.ebr, EBR_LIMIT)]
+        .into_iter()
+        .map(|(name, value, limit)| Limit {
+            name,
+            value: value.to_string(),
+            limit: format!("<= {limit}"),
+            kept: value <= limit,
+        })
+        .collect()
 }
 
 fn limit_table(limits: &[Limit], build: &Build<'_>) -> String {
@@ -336,8 +345,7 @@ fn figure(build: &Build<'_>, block: &str, name: &str, value: f64, unit: &str) ->
         .with("block", block)
         .with("data_w", build.data_width)
         .with("queues", build.queues)
-        // No feature can be left out of the core yet.
-        .with("features", "all")
+        .with("features", if build.lro { "all" } else { "without-lro" })
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub struct Build<'a> {
     pub data_width: u32,
     /// Queue pairs.
     pub queues: u32,
+    /// Large receive offload, with as many contexts as the core has by default.
+    pub lro: bool,
 }
 
 /// The core as one netlist.
@@ -54,7 +56,8 @@ impl Flat {
 impl Build<'_> {
     /// A name for runs of one kind with these parameters.
     pub fn name(&self, what: &str) -> String {
-        format!("{what}-{}-{}", self.data_width, self.queues)
+        let lro = if self.lro { "" } else { "-without-lro" };
+        format!("{what}-{}-{}{lro}", self.data_width, self.queues)
     }
 
     /// The core as one flat netlist, without latch, second driver or black box.
@@ -159,9 +162,10 @@ impl Build<'_> {
         // One thread and paths without `..`: the WebAssembly build knows neither.
         Ok(format!(
             "read_slang --threads 1 {options}-D SYNTHESIS {includes}--top {TOP} -G TimeSkip=0 \
-             -G DataW={} -G QueuePairs={} {}",
+             -G DataW={} -G QueuePairs={} {}{}",
             self.data_width,
             self.queues,
+            if self.lro { "" } else { "-G LroContexts=0 " },
             list.files.join(" ")
         ))
     }
