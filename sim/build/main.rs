@@ -6,6 +6,7 @@
 mod model;
 
 use std::env;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::exit;
 
@@ -31,6 +32,7 @@ fn run() -> Result<(), String> {
         "FERRONIC_VERILATOR",
         "FERRONIC_CACHE",
         "FERRONIC_QUEUE_PAIRS",
+        "FERRONIC_LRO_CONTEXTS",
         "CXX",
     ] {
         println!("cargo::rerun-if-env-changed={name}");
@@ -54,6 +56,7 @@ fn run() -> Result<(), String> {
             .and_then(|n| n.parse().ok())
             .unwrap_or(2),
         root: root.clone(),
+        parameters: lro_contexts()?.into_iter().collect(),
     };
     let job = model::Job {
         sources: ferronic_verilate::collect(&root)?,
@@ -100,14 +103,33 @@ fn feature(name: &str) -> bool {
 }
 
 fn queue_pairs() -> Result<u32, String> {
-    match env::var("FERRONIC_QUEUE_PAIRS") {
-        Err(_) => Ok(4),
-        Ok(text) => text
-            .parse()
-            .ok()
-            .filter(|n| (1..=64).contains(n))
-            .ok_or(format!(
-                "FERRONIC_QUEUE_PAIRS is {text:?}: it must be a number from 1 to 64"
-            )),
+    Ok(number("FERRONIC_QUEUE_PAIRS", 1..=64)?.unwrap_or(4))
+}
+
+/// Flows that are merged at once, where it is not the RTL's own default.
+fn lro_contexts() -> Result<Option<(&'static str, u32)>, String> {
+    let contexts = number("FERRONIC_LRO_CONTEXTS", 0..=256)?;
+    if let Some(contexts) = contexts
+        && contexts != 0
+        && !(contexts >= 4 && contexts.is_power_of_two())
+    {
+        return Err(format!(
+            "FERRONIC_LRO_CONTEXTS is {contexts}: it must be 0 or a power of two from 4 to 256"
+        ));
+    }
+    Ok(contexts.map(|contexts| ("LroContexts", contexts)))
+}
+
+fn number(name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, String> {
+    let Ok(text) = env::var(name) else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(number) if range.contains(&number) => Ok(Some(number)),
+        _ => Err(format!(
+            "{name} is {text:?}: it must be a number from {} to {}",
+            range.start(),
+            range.end()
+        )),
     }
 }

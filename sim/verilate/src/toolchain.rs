@@ -30,6 +30,8 @@ pub struct Toolchain {
     pub coverage: bool,
     /// C++ compilers at a time, for one library.
     pub jobs: usize,
+    /// Parameters of the top module that are not what they usually are: names and values.
+    pub parameters: Vec<(&'static str, u32)>,
 }
 
 /// A static library in the cache.
@@ -167,6 +169,9 @@ impl Toolchain {
         for name in ["hooks.cpp", "hooks.h"] {
             hasher.bytes(&read(&self.hooks.join(name))?);
         }
+        for (name, value) in &self.parameters {
+            hasher.text(&format!("{name}={value}"));
+        }
         Ok(hasher)
     }
 
@@ -174,6 +179,9 @@ impl Toolchain {
     pub fn verilator_command(&self) -> Result<Command, String> {
         let mut command = Command::new(&self.verilator);
         command.current_dir(&self.root);
+        for (name, value) in &self.parameters {
+            command.arg(format!("-G{name}={value}"));
+        }
         Ok(command)
     }
 

@@ -44,6 +44,7 @@ fn build() -> Result<(), String> {
         coverage: false,
         jobs: 1, // Blocks are small: each is one C++ file, and several are built at a time.
         root: root.clone(),
+        parameters: Vec::new(),
     };
     let sources = ferronic_verilate::collect(&root)?;
     let jobs = var("NUM_JOBS")?.parse().unwrap_or(2usize);
