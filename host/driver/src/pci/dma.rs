@@ -91,6 +91,20 @@ impl DmaMemory {
         Ok(())
     }
 
+    /// Copies bytes out of the memory to the end of `out`, which need not be filled before.
+    pub fn append_to(&self, offset: usize, len: usize, out: &mut Vec<u8>) -> Result<(), PciError> {
+        self.check(offset, len)?;
+        out.reserve(len);
+        // SAFETY: the range was checked to be inside the mapping, `out` is not part of it and has
+        // room for `len` more bytes, all of which are written before they count.
+        unsafe {
+            let end = out.as_mut_ptr().add(out.len());
+            std::ptr::copy_nonoverlapping(self.as_ptr().add(offset), end, len);
+            out.set_len(out.len() + len);
+        }
+        Ok(())
+    }
+
     /// Copies bytes into the memory.
     pub fn write(&self, offset: usize, data: &[u8]) -> Result<(), PciError> {
         self.check(offset, data.len())?;

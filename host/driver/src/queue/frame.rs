@@ -111,19 +111,14 @@ impl RxFrame<'_> {
 
     /// Appends the frame to `out`.
     pub fn copy_to(&self, out: &mut Vec<u8>) {
-        let mut at = out.len();
-        out.resize(at + self.len, 0);
+        out.reserve(self.len);
         for part in &self.queue.parts {
             let skip = usize::from(part.skip);
             // Never more than the card wrote: the headers of a segment lie in its first buffer.
             let len = (part.len as usize).saturating_sub(skip);
             // In range: `SplitQueue` checked the lengths against the buffers.
-            let copied = self
-                .queue
-                .pool
-                .read(part.buffer, skip, &mut out[at..at + len]);
+            let copied = self.queue.pool.append_to(part.buffer, skip, len, out);
             debug_assert!(copied.is_ok());
-            at += len;
         }
     }
 

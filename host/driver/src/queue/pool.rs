@@ -82,6 +82,18 @@ impl Pool {
         self.region.memory().read(self.start(buffer) + from, out)
     }
 
+    /// Copies out of a buffer to the end of `out`.
+    pub(super) fn append_to(
+        &self,
+        buffer: u16,
+        from: usize,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), PciError> {
+        let memory = self.region.memory();
+        memory.append_to(self.start(buffer) + from, len, out)
+    }
+
     /// Copies into a buffer.
     pub(super) fn write(&self, buffer: u16, from: usize, data: &[u8]) -> Result<(), PciError> {
         self.region.memory().write(self.start(buffer) + from, data)

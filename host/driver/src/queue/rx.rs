@@ -346,6 +346,9 @@ impl RxQueue {
         let mut head = [0; HEADER_WINDOW];
         let mut known = 0;
         for part in &self.parts {
+            if known == HEADER_WINDOW {
+                break;
+            }
             let skip = usize::from(part.skip);
             let there = (part.len as usize).saturating_sub(skip);
             let there = there.min(HEADER_WINDOW - known);
@@ -449,6 +452,10 @@ impl RxQueue {
     fn post(&mut self, buffer: u16) -> Result<(), Error> {
         let chain = usize::from(self.options.chain);
         let len = self.pool.len();
+        if chain == 1 {
+            let added = self.queue.add_writable(self.pool.segment(buffer, 0, len))?;
+            return self.posted_as(added, buffer, chain);
+        }
         let piece = len.div_ceil(chain);
         self.segments.clear();
         self.segments.extend((0..chain).map(|i| {
@@ -456,7 +463,14 @@ impl RxQueue {
             self.pool.segment(buffer, from, piece.min(len - from))
         }));
         let indirect = self.options.indirect && chain > 1;
-        match self.queue.add(&[], &self.segments, indirect)? {
+        let added = self.queue.add(&[], &self.segments, indirect)?;
+        self.posted_as(added, buffer, chain)
+    }
+
+    /// Remembers which buffer a descriptor names.
+    #[inline]
+    fn posted_as(&mut self, added: Add, buffer: u16, chain: usize) -> Result<(), Error> {
+        match added {
             Add::Added(head) => self.buffers[usize::from(head)] = buffer,
             // Cannot be: `new` made no more buffers than fit, and used ones gave theirs back.
             Add::Full => {

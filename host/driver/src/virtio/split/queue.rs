@@ -275,17 +275,40 @@ impl SplitQueue {
         } else {
             self.hot.free_head = self.write_chain(head, readable, writable);
         }
-        self.hot.free -= taken;
+        let writable = u32::try_from(capacity).unwrap_or(u32::MAX);
+        self.offer(head, taken, writable);
+        Ok(Add::Added(head))
+    }
+
+    /// Adds a buffer of one part that the device writes: [`SplitQueue::add`] for what a receive queue
+    /// does with every buffer.
+    #[inline]
+    pub fn add_writable(&mut self, segment: Segment) -> Result<Add, Error> {
+        self.check()?;
+        if self.hot.free == 0 {
+            return Ok(Add::Full);
+        }
+        let head = self.hot.free_head;
+        self.hot.free_head = self.slot(head).next;
+        self.ring
+            .write_descriptor(head, descriptor(segment, DescFlags::WRITE, 0));
+        self.offer(head, 1, segment.len);
+        Ok(Add::Added(head))
+    }
+
+    /// Puts a chain that is written into the available ring.
+    #[inline]
+    fn offer(&mut self, head: u16, taken: u16, writable: u32) {
         let entry = self.hot.avail;
         let slot = self.slot(head);
         slot.count = taken;
-        slot.writable = u32::try_from(capacity).unwrap_or(u32::MAX);
+        slot.writable = writable;
         slot.entry = entry;
-        self.ring.write_avail(self.hot.avail, head);
-        self.hot.avail = self.hot.avail.wrapping_add(1);
+        self.ring.write_avail(entry, head);
+        self.hot.free -= taken;
+        self.hot.avail = entry.wrapping_add(1);
         self.hot.outstanding += 1;
         self.hot.unpublished += 1;
-        Ok(Add::Added(head))
     }
 
     /// Shadow of a descriptor that the driver itself numbered.
