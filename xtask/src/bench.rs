@@ -1,6 +1,7 @@
 //! Measurements.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::error::Failure;
 use crate::process::{self, cargo};
@@ -18,7 +19,8 @@ pub struct Arguments {
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw cycles per frame over frame size to this file as SVG
+    /// Draw cycles per frame over frame size (`cosim`), or instructions by who merges (`lro`), to
+    /// this file as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
@@ -27,24 +29,30 @@ pub struct Arguments {
 enum What {
     /// Cycles, TLPs and bytes per frame of the whole card, and the simulator's own speed
     Cosim,
+    /// Received TCP merged by nobody, the card, the driver, and both
+    Lro,
 }
+
+const PACKAGE: &str = "ferronic-cosim-tests";
 
 /// `cargo xtask bench`.
 pub fn run(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
     setup::setup(root)?;
-    let What::Cosim = arguments.what;
-    if !root.join("tests/cosim/src/bin/bench-cosim.rs").is_file() {
-        return Err(Failure::NotYet("bench cosim is not written yet".to_owned()));
+    match arguments.what {
+        What::Cosim => cosim(root, arguments),
+        What::Lro => lro(root, arguments),
     }
+}
+
+/// Runs a bench of the co-simulation crate; arguments of its own come behind.
+fn bench(root: &Path, name: &str) -> Command {
     let mut command = cargo(root);
-    command.args([
-        "run",
-        "--quiet",
-        "--package",
-        "ferronic-cosim-tests",
-        "--bin",
-        "bench-cosim",
-    ]);
+    command.args(["run", "--quiet", "--package", PACKAGE, "--bin", name]);
+    command
+}
+
+fn cosim(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    let mut command = bench(root, "bench-cosim");
     command.arg("--");
     if arguments.quick {
         command.arg("--quick");
@@ -56,4 +64,46 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
         command.arg("--plot").arg(path);
     }
     process::run("bench cosim", &mut command)
+}
+
+/// Flows of the card that is built for this alone.
+const FLOWS: &str = "64";
+
+fn lro(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |dir| root.join(dir));
+    // Instructions are counted of what users build.
+    let mut receiver = cargo(root);
+    receiver.args(["build", "--quiet", "--release", "--package", "ferronic"]);
+    receiver.args(["--example", "receive_cost"]);
+    process::run("building the receiver", &mut receiver)?;
+
+    let mut command = bench(root, "bench-lro");
+    command.arg("--").arg("--receiver");
+    command.arg(target.join("release/examples/receive_cost"));
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if let Some(path) = &arguments.json {
+        command.arg("--json").arg(path);
+    }
+    if let Some(path) = &arguments.plot {
+        command.arg("--plot").arg(path);
+    }
+    process::run("bench lro", &mut command)?;
+
+    // A card that merges 64 flows at once, in a directory of its own: the usual one stays built.
+    let mut command = bench(root, "bench-lro");
+    command
+        .args(["--no-default-features", "--target-dir"])
+        .arg(target.join("lro-64"))
+        .env("FERRONIC_LRO_CONTEXTS", FLOWS)
+        .args(["--", "--many"]);
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if let Some(path) = &arguments.json {
+        command.arg("--after").arg(path).arg("--json").arg(path);
+    }
+    process::run("bench lro with 64 contexts", &mut command)
 }

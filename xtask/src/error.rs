@@ -40,9 +40,6 @@ pub enum Failure {
     /// Anything else, in words.
     #[error("{0}")]
     Message(String),
-    /// The command is planned and not there.
-    #[error("{0}")]
-    NotYet(String),
 }
 
 impl Failure {
@@ -59,15 +56,6 @@ impl Failure {
         match self {
             Self::Checks(parts) => parts,
             other => vec![other.to_string()],
-        }
-    }
-
-    /// What the process should end with: 2 means that the command does not exist yet.
-    pub fn exit_code(&self) -> u8 {
-        if matches!(self, Self::NotYet(_)) {
-            2
-        } else {
-            1
         }
     }
 }
