@@ -74,11 +74,8 @@ fn streams(captures: &[Capture], quick: bool) -> Vec<Stream> {
     if !quick {
         streams.push(synthetic(16, true, false, 1500).slow());
     }
-    streams.extend(
-        captures
-            .iter()
-            .filter_map(|capture| Stream::captured(capture, bytes)),
-    );
+    // Whole, for they begin with small units.
+    streams.extend(captures.iter().filter_map(Stream::captured));
     streams
 }
 

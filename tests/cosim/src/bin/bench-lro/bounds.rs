@@ -51,8 +51,9 @@ fn push(
 
 /// 64 flows on a card that merges as many.
 pub fn many(quick: bool, figures: &mut Vec<Figure>) -> Result<(), String> {
-    let bytes = if quick { 64 * 67_500 } else { 64 * 200_000 };
-    let stream = Stream::synthetic(64, false, false, 1500, bytes);
+    // Of each flow whole units and a part of one.
+    let segments = if quick { 100 } else { 240 };
+    let stream = Stream::synthetic(64, false, false, 1500, 64 * 1500 * segments);
     println!("\n64 flows interleaved, a segment each by turns:");
     for &data_w in WIDTHS {
         let found = card::watch(&stream, data_w, true);

@@ -95,7 +95,7 @@ impl Stream {
 
     /// The data of a capture's bulk transfers, in the direction in which they go; none if there are
     /// none.
-    pub fn captured(capture: &Capture, bytes: usize) -> Option<Self> {
+    pub fn captured(capture: &Capture) -> Option<Self> {
         let mut flows: BTreeMap<&[u8], usize> = BTreeMap::new();
         for (flow, payload) in capture.frames.iter().filter_map(|frame| data(frame)) {
             *flows.entry(flow).or_default() += payload;
@@ -109,7 +109,6 @@ impl Stream {
         for frame in &capture.frames {
             if let Some((flow, more)) = data(frame)
                 && flows.contains_key(flow)
-                && payload < bytes
             {
                 payload += more;
                 frames.push(frame.clone());
