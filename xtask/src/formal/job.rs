@@ -92,11 +92,20 @@ impl Job {
                 mutant.name, mutant.file, proof.name
             )));
         }
+        if let Some(smaller) = proof.smaller.iter().find(|s| !sources.contains(&s.file)) {
+            return Err(Failure::Message(format!(
+                "proof {} makes {} smaller, which it does not read",
+                proof.name, smaller.file
+            )));
+        }
         let mut files = Vec::new();
         for file in sources.iter().map(String::as_str).chain([HEADER]) {
             let path = root.join(file);
             let mut text =
                 fs::read_to_string(&path).map_err(|source| Failure::io(&path, source))?;
+            for smaller in proof.smaller.iter().filter(|smaller| smaller.file == file) {
+                text = smaller.apply(&text)?;
+            }
             if let Some(mutant) = mutant.filter(|mutant| mutant.file == file) {
                 text = mutant.apply(&text)?;
             }

@@ -47,9 +47,24 @@ pub struct Proof {
     /// Assertions inside the blocks themselves that are left out.
     #[serde(default)]
     pub without: Vec<String>,
+    /// What is made smaller for the proof, and for its mutants.
+    #[serde(default)]
+    pub smaller: Vec<Smaller>,
     /// Seeded mistakes.
     #[serde(default, rename = "mutant")]
     pub mutants: Vec<Mutant>,
+}
+
+/// A size that is no parameter: in one file, one text is another.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Smaller {
+    /// The source that it is in.
+    pub file: String,
+    /// A text that stands there exactly once.
+    pub find: String,
+    /// What stands there instead.
+    pub replace: String,
 }
 
 /// A seeded mistake: in one file, one text is another.
@@ -173,16 +188,33 @@ fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 impl Mutant {
     /// The source with the mistake in it.
     pub fn apply(&self, text: &str) -> Result<String, Failure> {
-        let count = text.matches(&self.find).count();
-        if count == 1 {
-            return Ok(text.replacen(&self.find, &self.replace, 1));
-        }
-        Err(Failure::Message(format!(
-            "{TABLE}: mutant {} wants {:?} once in {}, where it stands {count} times; take a text of \
-             that file as it is now",
-            self.name, self.find, self.file
-        )))
+        let who = format!("mutant {}", self.name);
+        replace_once(&who, &self.file, &self.find, &self.replace, text)
     }
+}
+
+impl Smaller {
+    /// The source with the smaller size in it.
+    pub fn apply(&self, text: &str) -> Result<String, Failure> {
+        replace_once("a size", &self.file, &self.find, &self.replace, text)
+    }
+}
+
+fn replace_once(
+    who: &str,
+    file: &str,
+    find: &str,
+    replace: &str,
+    text: &str,
+) -> Result<String, Failure> {
+    let count = text.matches(find).count();
+    if count == 1 {
+        return Ok(text.replacen(find, replace, 1));
+    }
+    Err(Failure::Message(format!(
+        "{TABLE}: {who} wants {find:?} once in {file}, where it stands {count} times; take a text of \
+         that file as it is now"
+    )))
 }
 
 impl Table {
@@ -245,6 +277,17 @@ mod checks {
         assert_eq!(mutant.apply("x = a + 1;").expect("once"), "x = a;");
         assert!(mutant.apply("x = a;").is_err());
         assert!(mutant.apply("x = a + 1; y = a + 1;").is_err());
+    }
+
+    #[test]
+    fn size_must_find_its_text_exactly_once() {
+        let smaller = Smaller {
+            file: "f.sv".to_owned(),
+            find: "Depth = 64".to_owned(),
+            replace: "Depth = 4".to_owned(),
+        };
+        assert_eq!(smaller.apply("Depth = 64;").expect("once"), "Depth = 4;");
+        assert!(smaller.apply("Depth = 32;").is_err());
     }
 
     #[test]

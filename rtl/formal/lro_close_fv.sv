@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Proof of lro_close, from a reset on and without bound: a unit leaves as a whole, or not at all.
+//
+// Its entries are those of its buffers, each once, in order, `publish` on the last alone; of a unit
+// that is forgotten there is no entry and no write. A unit of one segment is not written to again;
+// in one of several the fields of its headers are written, each once and where it lies, from a
+// place that was filled before, and before the first entry; num_buffers is the number of entries.
+// Nothing is put beside the frames before what was issued earlier is done.
+//
+// Assumed: one unit at a time; it stays as it is while it is closed; what is drained stays so until
+// something is written. Units have up to four buffers.
+module lro_close_fv
+  import ferronic_pkg::*;
+  import lro_pkg::*;
+(
+  input logic       clk_i,
+  input logic       start_i,
+  input logic       push_i,
+  input logic       forget_i,
+  input logic       v6_i,
+  input logic       merged_i,
+  input logic [1:0] tags_i,
+  input logic [1:0] full_i,         // buffers before the last
+  input logic       drained_i,
+  input logic       scratch_ready_i,
+  input logic       cmd_ready_i,
+  input logic       tok_ready_i
+);
+  logic rst_n = 1'b0;
+  always_ff @(posedge clk_i) rst_n <= 1'b1;
+
+  logic busy_q, forget_q, push_q, v6_q, merged_q;
+  logic [1:0] tags_q;
+  logic [5:0] full_q;
+  wire  start = start_i && !busy_q && rst_n;
+
+  // The id of a buffer says which one it is.
+  localparam logic [10:0] LastId = 11'h400;
+  logic           done, list_re, scratch_valid, cmd_valid, tok_valid, tok_publish;
+  logic [5:0]     list_at;
+  lro_unit_head_t head;
+  lro_unit_end_t  last;
+  lro_buffer_t    listed_q, tok;
+  logic [2:0]     scratch_place;
+  logic [63:0]    scratch_data;
+  dma_wr_cmd_t    cmd;
+  always_comb begin
+    head             = '0;
+    head.head.v6     = v6_q;
+    head.head.tags   = tags_q;
+    last             = '0;
+    last.merged      = merged_q;
+    last.full        = full_q;
+    last.buffer.id   = LastId;
+  end
+  always_ff @(posedge clk_i) if (list_re) listed_q <= '{id: 11'(list_at), len: '0};
+
+  lro_close u_dut (
+    .clk_i,
+    .rst_ni         (rst_n),
+    .fn_rst_i       (1'b0),
+    .start_i        (start),
+    .push_i,
+    .forget_i,
+    .done_o         (done),
+    .drained_i,
+    .first_i        ('0),
+    .head_i         (head),
+    .end_i          (last),
+    .size_i         ('0),
+    .total_i        ('0),
+    .list_re_o      (list_re),
+    .list_at_o      (list_at),
+    .list_i         (listed_q),
+    .scratch_valid_o(scratch_valid),
+    .scratch_ready_i,
+    .scratch_place_o(scratch_place),
+    .scratch_data_o (scratch_data),
+    .scratch_ptr_i  ('0),
+    .cmd_valid_o    (cmd_valid),
+    .cmd_ready_i,
+    .cmd_o          (cmd),
+    .tok_valid_o    (tok_valid),
+    .tok_ready_i,
+    .tok_o          (tok),
+    .tok_publish_o  (tok_publish)
+  );
+
+  // ---------------------------------------------------------------- the unit that is closed
+  typedef enum logic [2:0] {Header, Length, Sum, Flags, Tcp, None} field_e;
+  field_e     field_q, field_next;      // to be written next
+  logic [6:0] count_q;                  // entries that left
+  logic [5:0] filled_q;                 // places
+  logic       wrote_q, drained_q;
+  wire [7:0]  ip_at = 8'd26 + {4'd0, tags_q, 2'b00};     // behind the virtio header
+  wire [7:0]  l4_at = ip_at + (v6_q ? 8'd40 : 8'd20);
+  logic [7:0] at;
+  logic [2:0] place;
+  always_comb begin
+    unique case (field_q)
+      Header:  begin at = 8'd0;                          place = 3'd0; end
+      Length:  begin at = ip_at + (v6_q ? 8'd4 : 8'd2);  place = 3'd2; end
+      Sum:     begin at = ip_at + 8'd10;                 place = 3'd3; end
+      Flags:   begin at = l4_at + 8'd13;                 place = 3'd4; end
+      default: begin at = l4_at + 8'd16;                 place = 3'd5; end
+    endcase
+    unique case (field_q)
+      Header:  field_next = Length;
+      Length:  field_next = !v6_q ? Sum : push_q ? Flags : Tcp;
+      Sum:     field_next = push_q ? Flags : Tcp;
+      Flags:   field_next = Tcp;
+      default: field_next = None;
+    endcase
+  end
+  wire [15:0] bytes = (field_q == Header) ? 16'd12 : (field_q == Flags) ? 16'd1 : 16'd2;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_n) busy_q <= 1'b0;
+    else busy_q <= start || (busy_q && !done);
+    if (start) begin
+      forget_q <= forget_i;
+      push_q   <= push_i;
+      v6_q     <= v6_i;
+      merged_q <= merged_i;
+      tags_q   <= tags_i;
+      full_q   <= 6'(full_i);
+      field_q  <= Header;
+      count_q  <= '0;
+      filled_q <= '0;
+      wrote_q  <= 1'b0;
+    end else begin
+      if (cmd_valid && cmd_ready_i) begin
+        field_q <= field_next;
+        wrote_q <= 1'b1;
+      end
+      if (tok_valid && tok_ready_i) count_q <= count_q + 7'd1;
+      if (scratch_valid && scratch_ready_i) filled_q[scratch_place] <= 1'b1;
+    end
+    drained_q <= rst_n && drained_i;
+  end
+
+  always_comb begin
+    assume (tags_i != 2'd3);
+    assume (!drained_q || drained_i || wrote_q || !busy_q);
+  end
+
+  // ---------------------------------------------------------------- what must hold
+  always_comb begin
+    if (rst_n) begin
+      if (tok_valid) begin
+        OfAUnit: assert (busy_q && !forget_q && count_q <= 7'(full_q));
+        InOrder: assert (tok.id == ((count_q == 7'(full_q)) ? LastId : 11'(count_q)));
+        LastPublishes: assert (tok_publish == (count_q == 7'(full_q)));
+        HeadersBefore: assert (!merged_q || field_q == None);
+      end
+      if (done) begin
+        Whole: assert (busy_q && count_q == (forget_q ? 7'd0 : 7'(full_q) + 7'd1));
+      end
+      if (cmd_valid) begin
+        Merged: assert (busy_q && !forget_q && merged_q && count_q == '0 && field_q != None);
+        InPlace: assert (cmd.addr[15:0] == 16'(at) && cmd.len == bytes);
+        Filled: assert (cmd.ptr == {10'd0, place, 3'd0} && filled_q[place] &&
+                        (place != '0 || filled_q[1]));
+      end
+      if (scratch_valid) begin
+        Drained: assert (busy_q && drained_q && !wrote_q);
+        if (scratch_place == 3'd1)
+          NumBuffers: assert (scratch_data[31:16] == 16'(full_q) + 16'd1);
+      end
+    end
+  end
+endmodule
