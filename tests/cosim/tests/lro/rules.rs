@@ -323,7 +323,7 @@ fn vectors_that_are_not_for_the_whole_card_are_these() {
         (39, "4 buffers are filled"),
         (39, "one byte more"),
         (39, "below the mark the oldest closes"),
-        // Other contexts and tags: `table` has such streams for the card's own.
+        // Other contexts and tags: row 40 has such streams for the card's own, too.
         (40, "three flows in two contexts"),
         (40, "nine flows in eight contexts"),
         (40, "a flow that makes room for itself evicts no other"),
