@@ -38,6 +38,7 @@ pub const BLOCKS: &[Block] = &[
     block("rx_path_lro_512_64", "rx_path", &[("DataW", 512), ("MaxBuffers", 96), ("LroContexts", 64)]),
     block("lro_table_64", "lro_table", &[("DataW", 64), ("Contexts", 4)]),
     block("lro_table_512", "lro_table", &[("DataW", 512), ("Contexts", 16)]),
+    block("lro_timer", "lro_timer", &[("Contexts", 16)]),
     block("tx_path_64", "tx_path", &[("DataW", 64), ("QueuePairs", 4)]),
     block("tx_path_512", "tx_path", &[("DataW", 512), ("QueuePairs", 4)]),
     block("tx_sched", "tx_sched", &[("QueuePairs", 16)]),
