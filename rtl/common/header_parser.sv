@@ -27,7 +27,9 @@
 module header_parser
   import ferronic_pkg::*;
 #(
-  parameter int unsigned WindowBytes = 128
+  parameter int unsigned WindowBytes = 128,
+  // Hashes apart, and `found_o`; otherwise `addr_hash_o` is both in one and the others are 0.
+  parameter bit          Apart = 1'b1
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -299,9 +301,9 @@ module header_parser
     l4_2_q   <= ((19'(taken[0]) + 19'(taken[1])) + (19'(taken[2]) + 19'(taken[3]))) +
                 19'(extra1_q);
     ip_2_q   <= (18'(headers[0]) + 18'(headers[1])) + (18'(headers[2]) + 18'(headers[3]));
-    addr_2_q <= addr_fold;
-    port_2_q <= port_fold;
-    found2_q <= found1_q;
+    addr_2_q <= Apart ? addr_fold : addr_fold ^ port_fold;
+    port_2_q <= Apart ? port_fold : '0;
+    found2_q <= Apart ? found1_q : '0;
     first2_q <= first1_q;
     fine2_q  <= fine1_q;
     v6_2_q   <= v6_1_q;
@@ -331,7 +333,7 @@ module header_parser
   always_ff @(posedge clk_i) begin
     sum_ok_o       <= fine3_q && (l4_sum == 17'hffff) && (v6_3_q || ip_sum == 17'hffff);
     found_o        <= found3_q;
-    found_o.sum_ok <= (ip_sum == 17'hffff);
+    found_o.sum_ok <= Apart && (ip_sum == 17'hffff);
     addr_hash_o    <= addr_3_q;
     port_hash_o    <= port_3_q;
   end

@@ -14,6 +14,7 @@ module rx_check
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned Lanes = 4,     // frames at once, if wider than 64 bits
+  parameter bit          Apart = 1'b1,  // as of header_parser
   localparam int unsigned Bytes = DataW / 8,
   localparam int unsigned BytesW = $clog2(Bytes) + 1
 ) (
@@ -51,7 +52,7 @@ module rx_check
       bytes_q <= beat_bytes_i;
       data_q  <= beat_data_i;
     end
-    header_parser #(.WindowBytes(WindowBytes)) u_parser (
+    header_parser #(.WindowBytes(WindowBytes), .Apart(Apart)) u_parser (
       .clk_i, .rst_ni, .clr_i,
       .valid_i       (valid_q),
       .first_i       (first_q),
@@ -163,7 +164,7 @@ module rx_check
       hdr_layout_t layout;
       logic        unused;
       assign unused = ^{layout_valid, layout};
-      header_parser #(.WindowBytes(WindowBytes)) u_parser (
+      header_parser #(.WindowBytes(WindowBytes), .Apart(Apart)) u_parser (
         .clk_i, .rst_ni, .clr_i,
         .valid_i       (walk_q),
         .first_i       (at_q == '0),

@@ -179,7 +179,7 @@ module rx_path
     .drop_short_o, .drop_long_o, .drop_abort_o, .drop_full_o
   );
 
-  rx_check #(.DataW(DataW)) u_check (
+  rx_check #(.DataW(DataW), .Apart(LroContexts != 0)) u_check (
     .clk_i, .rst_ni,
     .clr_i         (fn_rst_i),
     .ready_o       (check_ready),
