@@ -2,7 +2,10 @@
 //
 // What is kept of each open unit: where its next byte goes, which buffers it has filled, and what
 // its headers need when it is closed. LUT RAM, read in the same cycle, but for the list of filled
-// buffers in block RAM, read in the next.
+// buffers in block RAM, read in the next. Every part takes a write a cycle.
+//
+// Nothing here says whether a unit is open: lro_table does, and what is of a closed one means
+// nothing until all parts were written again.
 module lro_units
   import ferronic_pkg::*;
   import lro_pkg::*;
