@@ -30,7 +30,7 @@ package ferronic_window_pkg;
 
   // VERSION, ro
   localparam logic [15:0] FwVersionOffset = 16'h010;
-  localparam logic [31:0] FwVersionReset = 32'h00000002;
+  localparam logic [31:0] FwVersionReset = 32'h00000003;
   localparam int unsigned FwVersionMinorLsb = 0;
   localparam int unsigned FwVersionMinorWidth = 16;
   localparam int unsigned FwVersionMajorLsb = 16;
@@ -46,6 +46,8 @@ package ferronic_window_pkg;
   localparam int unsigned FwFeaturesPairsInUseWidth = 1;
   localparam int unsigned FwFeaturesLroLsb = 3;
   localparam int unsigned FwFeaturesLroWidth = 1;
+  localparam int unsigned FwFeaturesTxEmptyLsb = 4;
+  localparam int unsigned FwFeaturesTxEmptyWidth = 1;
 
   // CAPS, ro
   localparam logic [15:0] FwCapsOffset = 16'h018;
@@ -305,6 +307,55 @@ package ferronic_window_pkg;
   // LRO_MERGED, ro
   localparam logic [15:0] FwLroMergedOffset = 16'h1b4;
   localparam logic [31:0] FwLroMergedReset = 32'h00000000;
+
+  // TX_EMPTY, rw, 64 of them
+  localparam logic [15:0] FwTxEmptyOffset = 16'h1000;
+  localparam logic [15:0] FwTxEmptyStride = 16'h020;
+  localparam logic [31:0] FwTxEmptyReset = 32'h00000000;
+  localparam int unsigned FwTxEmptyHoldoffLsb = 0;
+  localparam int unsigned FwTxEmptyHoldoffWidth = 23;
+  localparam int unsigned FwTxEmptyEnableLsb = 31;
+  localparam int unsigned FwTxEmptyEnableWidth = 1;
+
+  // TX_MAX_AGE, rw, 64 of them
+  localparam logic [15:0] FwTxMaxAgeOffset = 16'h1004;
+  localparam logic [15:0] FwTxMaxAgeStride = 16'h020;
+  localparam logic [31:0] FwTxMaxAgeReset = 32'h00000000;
+  localparam int unsigned FwTxMaxAgeCyclesLsb = 0;
+  localparam int unsigned FwTxMaxAgeCyclesWidth = 23;
+
+  // TX_MARKER, rw, 64 of them
+  localparam logic [15:0] FwTxMarkerOffset = 16'h1008;
+  localparam logic [15:0] FwTxMarkerStride = 16'h020;
+  localparam logic [31:0] FwTxMarkerReset = 32'h00000000;
+  localparam int unsigned FwTxMarkerEnableLsb = 0;
+  localparam int unsigned FwTxMarkerEnableWidth = 1;
+
+  // TX_IRQ_EMPTY, ro, 64 of them
+  localparam logic [15:0] FwTxIrqEmptyOffset = 16'h1010;
+  localparam logic [15:0] FwTxIrqEmptyStride = 16'h020;
+  localparam logic [31:0] FwTxIrqEmptyReset = 32'h00000000;
+
+  // TX_IRQ_MAX_AGE, ro, 64 of them
+  localparam logic [15:0] FwTxIrqMaxAgeOffset = 16'h1014;
+  localparam logic [15:0] FwTxIrqMaxAgeStride = 16'h020;
+  localparam logic [31:0] FwTxIrqMaxAgeReset = 32'h00000000;
+
+  // TX_IRQ_MARKER, ro, 64 of them
+  localparam logic [15:0] FwTxIrqMarkerOffset = 16'h1018;
+  localparam logic [15:0] FwTxIrqMarkerStride = 16'h020;
+  localparam logic [31:0] FwTxIrqMarkerReset = 32'h00000000;
+
+  // TX_OVERTAKEN, ro, 64 of them
+  localparam logic [15:0] FwTxOvertakenOffset = 16'h101c;
+  localparam logic [15:0] FwTxOvertakenStride = 16'h020;
+  localparam logic [31:0] FwTxOvertakenReset = 32'h00000000;
+
+  // TX_EMPTY_CAPS, ro
+  localparam logic [15:0] FwTxEmptyCapsOffset = 16'h1800;
+  localparam logic [31:0] FwTxEmptyCapsReset = 32'h0000000e;
+  localparam int unsigned FwTxEmptyCapsMarkerFlagLsb = 0;
+  localparam int unsigned FwTxEmptyCapsMarkerFlagWidth = 4;
 
 endpackage
 /* verilator lint_on UNUSEDPARAM */

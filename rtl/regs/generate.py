@@ -13,7 +13,7 @@ import sys
 import textwrap
 
 from systemrdl import RDLCompiler, RDLCompileError
-from systemrdl.node import RegNode
+from systemrdl.node import RegfileNode, RegNode
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = "rtl/regs/ferronic_window.rdl"
@@ -48,9 +48,12 @@ class Field:
 
 
 class Register:
-    def __init__(self, node):
+    def __init__(self, node, row=None):
         self.name = node.inst_name
-        self.offset = node.address_offset
+        # In a row of registers that there is once a queue pair: of pair 0, and how far on the next.
+        self.count = row.array_dimensions[0] if row else 1
+        self.stride = row.array_stride if row else 0
+        self.offset = node.address_offset + (row.raw_address_offset if row else 0)
         self.desc = re.sub(r"\s+", " ", node.get_property("desc") or "").strip()
         if not self.desc:
             sys.exit(f"{SOURCE}: {self.name} has no desc")
@@ -73,7 +76,12 @@ class Window:
     def __init__(self, node):
         self.base = node.get_property("bar_offset")
         self.bytes = node.get_property("window_bytes")
-        self.registers = [Register(r) for r in node.children() if isinstance(r, RegNode)]
+        self.registers = []
+        for child in node.children():
+            if isinstance(child, RegNode):
+                self.registers.append(Register(child))
+            elif isinstance(child, RegfileNode):
+                self.registers += [Register(r, child) for r in child.children()]
 
 
 def read_source():
@@ -106,8 +114,11 @@ def make_sv(window):
     ]
     for reg in window.registers:
         name = f"Fw{camel(reg.name)}"
-        out += ["", f"  // {reg.name}, {reg.access}"]
+        of = f", {reg.count} of them" if reg.count > 1 else ""
+        out += ["", f"  // {reg.name}, {reg.access}{of}"]
         out.append(f"  localparam logic [15:0] {name}Offset = 16'h{reg.offset:03x};")
+        if reg.count > 1:
+            out.append(f"  localparam logic [15:0] {name}Stride = 16'h{reg.stride:03x};")
         if reg.reset is not None and reg.access != "wo":
             out.append(f"  localparam logic [31:0] {name}Reset = 32'h{reg.reset:08x};")
         for field in reg.fields:
@@ -168,6 +179,10 @@ pub struct Register {
     pub access: Access,
     /// Its value after reset, if that does not depend on how the card was built.
     pub reset: Option<u32>,
+    /// How many there are, one for each queue pair: 1 if there is only one.
+    pub count: u64,
+    /// How many bytes they are apart.
+    pub stride: u64,
 }
 '''.strip("\n").split("\n")
 
@@ -187,6 +202,10 @@ def make_rust(window):
         note = f" Unit: {reg.fields[0].unit}." if reg.fields[0].whole and reg.fields[0].unit else ""
         out += comment(f"{reg.desc}{note}", "/// ")
         out.append(f"pub const {reg.name}: u64 = 0x{reg.offset:03x};")
+        if reg.count > 1:
+            text = f"Bytes from [`{reg.name}`] of one queue pair to that of the next."
+            out += comment(text, "/// ")
+            out.append(f"pub const {reg.name}_STRIDE: u64 = 0x{reg.stride:02x};")
         for field in reg.fields:
             if not field.whole:
                 note = f" Unit: {field.unit}." if field.unit else ""
@@ -205,6 +224,8 @@ def make_rust(window):
             f"        offset: {reg.name},",
             f"        access: Access::{kinds[reg.access]},",
             f"        reset: {reset},",
+            f"        count: {reg.count},",
+            f"        stride: {hex(reg.stride) if reg.stride else 0},",
             "    },",
         ]
     out += ["];", ""]
@@ -225,7 +246,7 @@ def make_page(window):
         "hold the copy until the next one.",
         "",
         f"On this card the window is in BAR0 at 0x{window.base:04x}, 0x{window.bytes:04x} bytes long.",
-        "Access: ro reads only, wo writes only, rw both.",
+        "Access: ro reads only, wo writes only, rw both. An offset with i is of queue pair i.",
         "",
         "| offset | register | access | reset | what it is |",
         "| --- | --- | --- | --- | --- |",
@@ -236,7 +257,8 @@ def make_page(window):
             reset = "-"
         unit = reg.fields[0].unit if reg.fields[0].whole else None
         text = reg.desc + (f" Unit: {unit}." if unit else "")
-        out.append(f"| 0x{reg.offset:03x} | {reg.name} | {reg.access} | {reset} | {text} |")
+        step = f" + 0x{reg.stride:02x}i" if reg.count > 1 else ""
+        out.append(f"| 0x{reg.offset:03x}{step} | {reg.name} | {reg.access} | {reset} | {text} |")
     out += ["", "## Fields", "", "| register | bits | field | access | what it is |"]
     out.append("| --- | --- | --- | --- | --- |")
     for reg in window.registers:

@@ -50,6 +50,10 @@ pub struct Register {
     pub access: Access,
     /// Its value after reset, if that does not depend on how the card was built.
     pub reset: Option<u32>,
+    /// How many there are, one for each queue pair: 1 if there is only one.
+    pub count: u64,
+    /// How many bytes they are apart.
+    pub stride: u64,
 }
 
 /// Where the window is in BAR0 of this card. Software takes the place from the DVSEC.
@@ -90,6 +94,9 @@ pub const FEATURES_TIME_BASE: Field = Field { lsb: 1, width: 1 };
 pub const FEATURES_PAIRS_IN_USE: Field = Field { lsb: 2, width: 1 };
 /// Field of [`FEATURES`]. Large receive offload: the LRO_ registers.
 pub const FEATURES_LRO: Field = Field { lsb: 3, width: 1 };
+/// Field of [`FEATURES`]. Ring-empty interrupt, max-age and marker of transmit queues: the
+/// TX_EMPTY_, TX_MAX_AGE, TX_MARKER and TX_IRQ_ registers.
+pub const FEATURES_TX_EMPTY: Field = Field { lsb: 4, width: 1 };
 
 /// How the card was built.
 pub const CAPS: u64 = 0x018;
@@ -337,6 +344,67 @@ pub const LRO_OPENED: u64 = 0x1b0;
 /// Segments that were appended to a packet that was held. Unit: segments.
 pub const LRO_MERGED: u64 = 0x1b4;
 
+/// Interrupt of a transmit queue that ran empty: everything that it took is used, and a read of
+/// avail.idx after that shows nothing more. It comes even while used buffer notifications are
+/// suppressed, and only if something is used that no interrupt of the queue has reported. A write
+/// while the queue is empty counts as becoming empty. Reset, FLR, virtio reset and RING_RESET
+/// restore 0.
+pub const TX_EMPTY: u64 = 0x1000;
+/// Bytes from [`TX_EMPTY`] of one queue pair to that of the next.
+pub const TX_EMPTY_STRIDE: u64 = 0x20;
+/// Field of [`TX_EMPTY`]. Hold-off: how long the queue has to stay empty; a post begins it anew.
+/// Unit: cycles.
+pub const TX_EMPTY_HOLDOFF: Field = Field { lsb: 0, width: 23 };
+/// Field of [`TX_EMPTY`]. 1: the interrupt is on.
+pub const TX_EMPTY_ENABLE: Field = Field { lsb: 31, width: 1 };
+
+/// Interrupt of a transmit queue when its oldest used buffer that no interrupt of the queue has
+/// reported is so old, whatever happens meanwhile, and even while used buffer notifications are
+/// suppressed. Turned on, it begins to count what is unreported then. Reset, FLR, virtio reset and
+/// RING_RESET restore 0.
+pub const TX_MAX_AGE: u64 = 0x1004;
+/// Bytes from [`TX_MAX_AGE`] of one queue pair to that of the next.
+pub const TX_MAX_AGE_STRIDE: u64 = 0x20;
+/// Field of [`TX_MAX_AGE`]. Max-age; 0: off. Unit: cycles.
+pub const TX_MAX_AGE_CYCLES: Field = Field { lsb: 0, width: 23 };
+
+/// Interrupt at the completion of buffers that ask for it: those whose first descriptor has the
+/// flag of TX_EMPTY_CAPS. While this is off the flag means nothing. Reset, FLR, virtio reset and
+/// RING_RESET restore 0.
+pub const TX_MARKER: u64 = 0x1008;
+/// Bytes from [`TX_MARKER`] of one queue pair to that of the next.
+pub const TX_MARKER_STRIDE: u64 = 0x20;
+/// Field of [`TX_MARKER`]. 1: markers are looked at.
+pub const TX_MARKER_ENABLE: Field = Field { lsb: 0, width: 1 };
+
+/// Interrupts of the transmit queue because it ran empty. Those that the driver asked for by
+/// virtio's own means are in none of the TX_IRQ_ registers; SNAP_INTERRUPTS has all. Unit:
+/// interrupts.
+pub const TX_IRQ_EMPTY: u64 = 0x1010;
+/// Bytes from [`TX_IRQ_EMPTY`] of one queue pair to that of the next.
+pub const TX_IRQ_EMPTY_STRIDE: u64 = 0x20;
+
+/// Interrupts of the transmit queue by max-age. Unit: interrupts.
+pub const TX_IRQ_MAX_AGE: u64 = 0x1014;
+/// Bytes from [`TX_IRQ_MAX_AGE`] of one queue pair to that of the next.
+pub const TX_IRQ_MAX_AGE_STRIDE: u64 = 0x20;
+
+/// Interrupts of the transmit queue by a marker. Unit: interrupts.
+pub const TX_IRQ_MARKER: u64 = 0x1018;
+/// Bytes from [`TX_IRQ_MARKER`] of one queue pair to that of the next.
+pub const TX_IRQ_MARKER_STRIDE: u64 = 0x20;
+
+/// How often the hold-off was over and the read of avail.idx found that something had been posted,
+/// so that no interrupt was due. Unit: times.
+pub const TX_OVERTAKEN: u64 = 0x101c;
+/// Bytes from [`TX_OVERTAKEN`] of one queue pair to that of the next.
+pub const TX_OVERTAKEN_STRIDE: u64 = 0x20;
+
+/// How to ask for an interrupt at a buffer's completion.
+pub const TX_EMPTY_CAPS: u64 = 0x1800;
+/// Field of [`TX_EMPTY_CAPS`]. Number of the bit in the flags of a descriptor that marks it.
+pub const TX_EMPTY_CAPS_MARKER_FLAG: Field = Field { lsb: 0, width: 4 };
+
 /// Every register of the window, in order of offset.
 pub const REGISTERS: &[Register] = &[
     Register {
@@ -344,395 +412,591 @@ pub const REGISTERS: &[Register] = &[
         offset: UUID0,
         access: Access::ReadOnly,
         reset: Some(0xf3770a1c),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "UUID1",
         offset: UUID1,
         access: Access::ReadOnly,
         reset: Some(0x5e0d4c1b),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "UUID2",
         offset: UUID2,
         access: Access::ReadOnly,
         reset: Some(0x9a55fe01),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "UUID3",
         offset: UUID3,
         access: Access::ReadOnly,
         reset: Some(0xf3770a1c),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "VERSION",
         offset: VERSION,
         access: Access::ReadOnly,
-        reset: Some(0x00000002),
+        reset: Some(0x00000003),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "FEATURES",
         offset: FEATURES,
         access: Access::ReadOnly,
         reset: None,
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "CAPS",
         offset: CAPS,
         access: Access::ReadOnly,
         reset: None,
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "CLOCK_HZ",
         offset: CLOCK_HZ,
         access: Access::ReadOnly,
         reset: Some(0x07735940),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "TIME_LO",
         offset: TIME_LO,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "TIME_HI",
         offset: TIME_HI,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAPSHOT",
         offset: SNAPSHOT,
         access: Access::WriteOnly,
         reset: None,
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "PAIRS_IN_USE",
         offset: PAIRS_IN_USE,
         access: Access::ReadWrite,
         reset: Some(0x00000001),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_QUEUE",
         offset: SNAP_QUEUE,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_PACKETS_LO",
         offset: SNAP_PACKETS_LO,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_PACKETS_HI",
         offset: SNAP_PACKETS_HI,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_BYTES_LO",
         offset: SNAP_BYTES_LO,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_BYTES_HI",
         offset: SNAP_BYTES_HI,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_STAMP_LO",
         offset: SNAP_STAMP_LO,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_STAMP_HI",
         offset: SNAP_STAMP_HI,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_DROPS",
         offset: SNAP_DROPS,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "SNAP_INTERRUPTS",
         offset: SNAP_INTERRUPTS,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "RX_SHORT",
         offset: RX_SHORT,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "RX_LONG",
         offset: RX_LONG,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "RX_ABORT",
         offset: RX_ABORT,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "RX_NO_BUFFER",
         offset: RX_NO_BUFFER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "RX_FIFO_FULL",
         offset: RX_FIFO_FULL,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "TX_BAD_FRAME",
         offset: TX_BAD_FRAME,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "PCIE_UNEXPECTED_CPL",
         offset: PCIE_UNEXPECTED_CPL,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "PCIE_ERROR_CPL",
         offset: PCIE_ERROR_CPL,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "PCIE_POISONED",
         offset: PCIE_POISONED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "PCIE_TIMEOUT",
         offset: PCIE_TIMEOUT,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "PCIE_UNSUPPORTED_REQ",
         offset: PCIE_UNSUPPORTED_REQ,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "QUEUE_ERRORS",
         offset: QUEUE_ERRORS,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CAPS",
         offset: LRO_CAPS,
         access: Access::ReadOnly,
         reset: None,
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_PROFILE",
         offset: LRO_PROFILE,
         access: Access::ReadWrite,
         reset: Some(0x00000001),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_GAP",
         offset: LRO_GAP,
         access: Access::ReadWrite,
         reset: Some(0x000030d4),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_HOLD",
         offset: LRO_HOLD,
         access: Access::ReadWrite,
         reset: Some(0x0000c350),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_MAX_BYTES",
         offset: LRO_MAX_BYTES,
         access: Access::ReadWrite,
         reset: Some(0x0000ffff),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_UNTRUSTED",
         offset: LRO_CLOSED_UNTRUSTED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_IP_OPTIONS",
         offset: LRO_CLOSED_IP_OPTIONS,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_FRAGMENT",
         offset: LRO_CLOSED_FRAGMENT,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_EXTENSION",
         offset: LRO_CLOSED_EXTENSION,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_MALFORMED",
         offset: LRO_CLOSED_MALFORMED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_TRAILER",
         offset: LRO_CLOSED_TRAILER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_SUM",
         offset: LRO_CLOSED_SUM,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_CANONICAL",
         offset: LRO_CLOSED_CANONICAL,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_CONTROL",
         offset: LRO_CLOSED_CONTROL,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_EMPTY",
         offset: LRO_CLOSED_EMPTY,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_FIRST_BUFFER",
         offset: LRO_CLOSED_FIRST_BUFFER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_MOVED",
         offset: LRO_CLOSED_MOVED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_HEADER",
         offset: LRO_CLOSED_HEADER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_SEQUENCE",
         offset: LRO_CLOSED_SEQUENCE,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_ID",
         offset: LRO_CLOSED_ID,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_LARGER",
         offset: LRO_CLOSED_LARGER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_LENGTH",
         offset: LRO_CLOSED_LENGTH,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_BUFFERS",
         offset: LRO_CLOSED_BUFFERS,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_PUSH",
         offset: LRO_CLOSED_PUSH,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_SMALLER",
         offset: LRO_CLOSED_SMALLER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_EVICTED",
         offset: LRO_CLOSED_EVICTED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_GAP",
         offset: LRO_CLOSED_GAP,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_HOLD",
         offset: LRO_CLOSED_HOLD,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_LOW_WATER",
         offset: LRO_CLOSED_LOW_WATER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_NO_BUFFER",
         offset: LRO_CLOSED_NO_BUFFER,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_CLOSED_STOPPED",
         offset: LRO_CLOSED_STOPPED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_OPENED",
         offset: LRO_OPENED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
     },
     Register {
         name: "LRO_MERGED",
         offset: LRO_MERGED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "TX_EMPTY",
+        offset: TX_EMPTY,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 64,
+        stride: 0x20,
+    },
+    Register {
+        name: "TX_MAX_AGE",
+        offset: TX_MAX_AGE,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 64,
+        stride: 0x20,
+    },
+    Register {
+        name: "TX_MARKER",
+        offset: TX_MARKER,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 64,
+        stride: 0x20,
+    },
+    Register {
+        name: "TX_IRQ_EMPTY",
+        offset: TX_IRQ_EMPTY,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+        count: 64,
+        stride: 0x20,
+    },
+    Register {
+        name: "TX_IRQ_MAX_AGE",
+        offset: TX_IRQ_MAX_AGE,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+        count: 64,
+        stride: 0x20,
+    },
+    Register {
+        name: "TX_IRQ_MARKER",
+        offset: TX_IRQ_MARKER,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+        count: 64,
+        stride: 0x20,
+    },
+    Register {
+        name: "TX_OVERTAKEN",
+        offset: TX_OVERTAKEN,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+        count: 64,
+        stride: 0x20,
+    },
+    Register {
+        name: "TX_EMPTY_CAPS",
+        offset: TX_EMPTY_CAPS,
+        access: Access::ReadOnly,
+        reset: Some(0x0000000e),
+        count: 1,
+        stride: 0,
     },
 ];

@@ -208,6 +208,11 @@ impl Raw {
         window::FEATURES_LRO.get(self.window(window::FEATURES)) == 1
     }
 
+    /// Whether the card has the ring-empty interrupt, max-age and marker.
+    pub fn has_tx_empty(&self) -> bool {
+        window::FEATURES_TX_EMPTY.get(self.window(window::FEATURES)) == 1
+    }
+
     /// What the card can offer, as it was built.
     pub fn card(&self) -> Features {
         if self.has_lro() {
