@@ -57,8 +57,10 @@ fn measured(gro: &mut Gro, memory: &Memory, lens: &[usize]) -> u64 {
                 len: 12 + *len as u32,
             }],
         };
-        gro.offer(memory, &frame, 0).expect("the frame is there");
-        parts += drain(gro);
+        if !gro.merge(memory, &frame, 0) {
+            gro.offer(memory, &frame, 0).expect("the frame is there");
+            parts += drain(gro);
+        }
     }
     gro.end_of_burst(memory, 0).expect("the frames are there");
     parts + drain(gro)
@@ -69,6 +71,7 @@ fn drain(gro: &mut Gro) -> u64 {
     while let Some(unit) = gro.next() {
         parts += gro
             .parts(&unit)
+            .iter()
             .map(|part| u64::from(part.len))
             .sum::<u64>();
     }

@@ -34,56 +34,64 @@ impl Buffers for Memory {
     }
 }
 
+/// A receive queue, as far as merging is concerned.
+struct Merging {
+    gro: Gro,
+    memory: Memory,
+    /// What was delivered last.
+    parts: Vec<Part>,
+}
+
 // What counts is what is in here: not the loops that call it.
-
-#[inline(never)]
-fn measured_frame(
-    gro: &mut Gro,
-    memory: &Memory,
-    frame: &Arrival<'_>,
-    parts: &mut Vec<Part>,
-) -> Result<(), PciError> {
-    gro.offer(memory, frame, 0)?;
-    deliver(gro, parts);
-    Ok(())
-}
-
-#[inline(never)]
-fn measured_end(gro: &mut Gro, memory: &Memory, parts: &mut Vec<Part>) -> Result<(), PciError> {
-    gro.end_of_burst(memory, 0)?;
-    deliver(gro, parts);
-    Ok(())
-}
-
-#[inline]
-fn deliver(gro: &mut Gro, parts: &mut Vec<Part>) {
-    while let Some(unit) = gro.next() {
-        parts.clear();
-        parts.extend(gro.parts(&unit));
+impl Merging {
+    #[inline(never)]
+    fn measured_frame(&mut self, frame: &Arrival<'_>) -> Result<(), Box<PciError>> {
+        if self.gro.merge(&self.memory, frame, 0) {
+            return Ok(());
+        }
+        self.other(frame)
     }
-}
 
-fn burst(
-    gro: &mut Gro,
-    memory: &Memory,
-    frames: &[(usize, Vec<Part>)],
-    parts: &mut Vec<Part>,
-) -> Result<(), PciError> {
-    for (len, list) in frames {
-        let header = NetHeader {
-            flags: 2,
-            num_buffers: (list.len() as u16).into(),
-            ..NetHeader::default()
-        };
-        let frame = Arrival {
-            header,
-            verified: true,
-            len: *len,
-            parts: list,
-        };
-        measured_frame(gro, memory, &frame, parts)?;
+    /// Called by the former alone.
+    #[inline(never)]
+    fn other(&mut self, frame: &Arrival<'_>) -> Result<(), Box<PciError>> {
+        self.gro.offer(&self.memory, frame, 0)?;
+        self.deliver();
+        Ok(())
     }
-    measured_end(gro, memory, parts)
+
+    #[inline(never)]
+    fn measured_end(&mut self) -> Result<(), Box<PciError>> {
+        self.gro.end_of_burst(&self.memory, 0)?;
+        self.deliver();
+        Ok(())
+    }
+
+    #[inline]
+    fn deliver(&mut self) {
+        while let Some(unit) = self.gro.next() {
+            self.parts.clear();
+            self.parts.extend_from_slice(self.gro.parts(&unit));
+        }
+    }
+
+    fn burst(&mut self, frames: &[(usize, Vec<Part>)]) -> Result<(), Box<PciError>> {
+        for (len, list) in frames {
+            let header = NetHeader {
+                flags: 2,
+                num_buffers: (list.len() as u16).into(),
+                ..NetHeader::default()
+            };
+            let frame = Arrival {
+                header,
+                verified: true,
+                len: *len,
+                parts: list,
+            };
+            self.measured_frame(&frame)?;
+        }
+        self.measured_end()
+    }
 }
 
 /// Merges a recording of frames that are not merged.
@@ -102,9 +110,11 @@ pub fn merge(recording: &Recording) -> Result<Vec<(&'static str, u64)>, String> 
         needed.sum()
     };
     let buffers = recording.iter().map(needed).max().unwrap_or(1);
-    let memory = Memory(UnsafeCell::new(vec![0; buffers * SIZE]));
-    let mut gro = Gro::new(GroOptions::default(), buffers as u16);
-    let mut parts = Vec::with_capacity(buffers);
+    let mut merging = Merging {
+        gro: Gro::new(GroOptions::default(), buffers as u16),
+        memory: Memory(UnsafeCell::new(vec![0; buffers * SIZE])),
+        parts: Vec::with_capacity(buffers),
+    };
     // As the driver takes them at once.
     for together in recording.iter().flat_map(|frames| frames.chunks(MAX_BURST)) {
         let (mut frames, mut next) = (Vec::new(), 0_u16);
@@ -112,7 +122,8 @@ pub fn merge(recording: &Recording) -> Result<Vec<(&'static str, u64)>, String> 
             let bytes = [&frame.header[..], &frame.bytes].concat();
             let mut list = Vec::new();
             for piece in bytes.chunks(SIZE) {
-                memory.write(next, 0, piece).map_err(|e| e.to_string())?;
+                let written = merging.memory.write(next, 0, piece);
+                written.map_err(|e| e.to_string())?;
                 list.push(Part {
                     buffer: next,
                     skip: if list.is_empty() {
@@ -126,8 +137,8 @@ pub fn merge(recording: &Recording) -> Result<Vec<(&'static str, u64)>, String> 
             }
             frames.push((frame.bytes.len(), list));
         }
-        burst(&mut gro, &memory, &frames, &mut parts).map_err(|e| e.to_string())?;
+        merging.burst(&frames).map_err(|e| e.to_string())?;
     }
-    let stats = gro.stats();
+    let stats = merging.gro.stats();
     Ok(vec![("segments", stats.segments), ("units", stats.units)])
 }

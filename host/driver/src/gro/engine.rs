@@ -1,18 +1,16 @@
 //! Merging: a frame goes to its flow, or ends it.
 
-use std::collections::VecDeque;
-
 use ferronic_spec::NetHeader;
 use ferronic_spec::net::{HEADER_LEN, gso};
 
-use super::chain::{Chains, NONE, Part};
-use super::head::{self, Meaning, Segment};
-use super::mask::{self, SHORT, SHORT_VECTORS, VECTORS, WINDOW, Window};
-use super::table::{FLOWS, Flow, Table};
+use super::foreseen::Seldom;
+use super::head::{self, Other, Segment};
+use super::mask::{self, SHORT, WINDOW, Window};
+use super::ready::Ready;
+use super::table::{FLOWS, Flow, Slot, Table};
 use super::unit::{self, FRONT, Unit, Verified};
 use super::verify::{self, PIECE};
-use super::{Buffers, GroOptions, GroStats, MAX_IP, MAX_PARTS};
-use crate::offload::checksum::{fold, sum};
+use super::{Buffers, GroOptions, GroStats, MAX_IP, MAX_PARTS, Part};
 use crate::pci::PciError;
 
 /// A received frame.
@@ -30,53 +28,24 @@ pub struct Arrival<'a> {
 
 /// Merges the frames of one queue.
 ///
-/// Frames go in by [`Gro::offer`]; what is to be delivered comes out of [`Gro::next`], in order. The
+/// Frames go in by [`Gro::merge`], or else by [`Gro::offer`]; what is to be delivered comes out of [`Gro::next`], in order. The
 /// buffers of a frame belong to it from the one to the other.
 pub struct Gro {
-    table: Box<Table>,
-    chains: Chains,
+    pub(super) table: Table,
     /// Closed, and not yet taken.
-    closed: VecDeque<Unit>,
-    stats: GroStats,
+    ready: Ready,
+    pub(super) stats: GroStats,
     /// Longest IP packet of a unit.
     max_ip: u32,
     /// Buffers that there may be in open flows, and how many more.
     max_held: i32,
-    room: i32,
+    pub(super) room: i32,
     hold_ns: u64,
     gap_ns: u64,
     /// The first bytes of the frame under way.
-    window: Window,
+    pub(super) window: Window,
     /// Bytes that are being summed.
     piece: Box<[u8; PIECE]>,
-}
-
-/// Makes the sequence number that of the segment that comes after one with so much payload.
-#[inline(always)]
-fn advance(flow: &Flow, window: &mut Window, payload: u16) {
-    let at = usize::from(flow.tcp) + 4;
-    let seq = u32::from_be_bytes(window.array(at)).wrapping_add(payload.into());
-    window.put(at, seq.to_be_bytes());
-}
-
-/// Makes the identification that of the packet that comes after one, and the sum right.
-fn advance_id(flow: &Flow, window: &mut Window) {
-    let at = usize::from(flow.ip) + 4;
-    if !flow.v6 {
-        let id = window.half(at).wrapping_add(1);
-        window.put(at, id.to_be_bytes());
-        make_sum(flow, window);
-    }
-}
-
-#[cold]
-fn make_sum(flow: &Flow, window: &mut Window) {
-    let ip = usize::from(flow.ip);
-    if ip + 20 <= WINDOW {
-        window.put(ip + 10, [0; 2]);
-        let check = !fold(sum(&window.0[ip..ip + 20]));
-        window.put(ip + 10, check.to_be_bytes());
-    }
 }
 
 impl Gro {
@@ -90,8 +59,7 @@ impl Gro {
         };
         Self {
             table: Table::new(),
-            chains: Chains::new(buffers),
-            closed: VecDeque::with_capacity(FLOWS + 1),
+            ready: Ready::new(FLOWS + 1, buffers.into()),
             stats: GroStats::default(),
             max_ip: options.max_ip.min(MAX_IP) as u32,
             max_held: options.max_held.unwrap_or(most).into(),
@@ -105,7 +73,14 @@ impl Gro {
 
     /// Counters.
     pub fn stats(&self) -> GroStats {
-        self.stats
+        let mut stats = self.stats;
+        // Those that are held are counted when they are delivered.
+        let mut at = self.table.oldest();
+        while let Some(number) = at {
+            at = self.table.newer(number);
+            stats.segments += u64::from(self.table.segments(number));
+        }
+        stats
     }
 
     /// Buffers that are held.
@@ -121,173 +96,115 @@ impl Gro {
     /// Forgets everything that is held.
     pub fn clear(&mut self) {
         while let Some(flow) = self.table.oldest() {
-            self.table.close(flow);
+            let slot = self.table.close(flow);
+            self.stats.segments += u64::from(slot.flow.segments);
         }
         self.room = self.max_held;
-        self.closed.clear();
+        self.ready.clear();
     }
 
-    /// The next frame to be delivered, with its parts until the next frame is offered.
+    /// The next frame to be delivered. All are to be taken before the next frame is offered.
     #[inline]
     #[allow(clippy::should_implement_trait)] // It is no iterator: frames may be offered in between.
     pub fn next(&mut self) -> Option<Unit> {
-        self.closed.pop_front()
+        self.ready.pop()
     }
 
-    /// The parts of a frame that [`Gro::next`] gave.
-    pub fn parts(&self, unit: &Unit) -> impl Iterator<Item = Part> + '_ {
-        self.chains.from(unit.first).take(unit.buffers.into())
+    /// The parts of a frame that [`Gro::next`] gave, until the next frame is offered.
+    #[inline]
+    pub fn parts(&self, unit: &Unit) -> &[Part] {
+        self.ready.parts(unit)
     }
 
-    /// Takes a frame. `now` is a time in nanoseconds that does not go back.
+    /// Copies the start of a frame; returns how much there is.
+    #[inline]
+    fn look<B: Buffers>(&mut self, memory: &B, frame: &Arrival<'_>) -> Result<usize, PciError> {
+        let Some(first) = frame.parts.first() else {
+            return Ok(0);
+        };
+        let skip = usize::from(first.skip);
+        let there = (first.len as usize).saturating_sub(skip);
+        if there >= WINDOW {
+            // A length that the compiler knows.
+            memory.read(first.buffer, skip, &mut self.window.0)?;
+            return Ok(WINDOW);
+        }
+        self.window = Window::EMPTY;
+        memory.read(first.buffer, skip, &mut self.window.0[..there])?;
+        Ok(there)
+    }
+
+    /// Puts a segment that fits behind a flow. True if it ends it.
+    fn append(&mut self, at: u16, frame: &Arrival<'_>, segment: &Segment, now: u64) -> bool {
+        self.table.set_hint(segment.hint.into(), at);
+        let slot = self.table.slot(at);
+        slot.flow.len += u32::from(segment.payload);
+        slot.flow.segments += 1;
+        slot.flow.last_at = now;
+        slot.flow.push |= segment.push;
+        slot.extend(frame.parts);
+        self.room -= frame.parts.len() as i32;
+        slot.foresee(segment.fields, segment.payload, self.max_ip);
+        segment.push | (segment.payload < slot.flow.mss)
+    }
+
+    /// Takes a frame, which [`Gro::merge`] did not take. `now` is a time in nanoseconds that does not
+    /// go back.
     ///
     /// # Errors
     /// When a buffer has not the bytes that the frame is said to have there.
-    #[inline]
     pub fn offer<B: Buffers>(
         &mut self,
         memory: &B,
         frame: &Arrival<'_>,
         now: u64,
     ) -> Result<(), PciError> {
-        if !self.foreseen(memory, frame, now)? {
-            return self.consider(memory, frame, now);
-        }
-        if self.room < 0 {
-            return self.relieve(memory);
-        }
-        Ok(())
-    }
-
-    /// Copies the start of a frame that may not have as much; returns how much it has.
-    fn look<B: Buffers>(&mut self, memory: &B, frame: &Arrival<'_>) -> Result<usize, PciError> {
-        let Some(first) = frame.parts.first() else {
-            return Ok(0);
-        };
-        let skip = usize::from(first.skip);
-        let there = (first.len as usize).saturating_sub(skip).min(WINDOW);
-        if there < WINDOW {
-            self.window = Window::EMPTY;
-        }
-        memory.read(first.buffer, skip, &mut self.window.0[..there])?;
-        Ok(there)
-    }
-
-    /// Merges a segment that has just the headers that were foreseen, as nearly all of a stream have.
-    ///
-    /// What is copied here and found not to be so is copied and looked at again.
-    #[inline]
-    fn foreseen<B: Buffers>(
-        &mut self,
-        memory: &B,
-        frame: &Arrival<'_>,
-        now: u64,
-    ) -> Result<bool, PciError> {
-        let Some(part) = frame.parts.first() else {
-            return Ok(false);
-        };
-        if (part.len as usize) < usize::from(part.skip) + SHORT {
-            return Ok(false);
-        }
-        memory.read(part.buffer, part.skip.into(), &mut self.window.0[..SHORT])?;
-        let at = self.table.hinted(head::hint(&self.window));
-        let (flow, next) = self.table.entry(at);
-        let Some(mask) = mask::foreseen(flow.row) else {
-            return Ok(false);
-        };
-        if flow.left == 0
-            || frame.len != flow.full as usize
-            || frame.parts.len() != usize::from(flow.each)
-            || !frame.verified
-            || frame.header.gso_type != gso::NONE
-            || !mask::agree::<0, SHORT_VECTORS>(&self.window, next, mask)
-            || self.window.array(usize::from(flow.tcp) + 16) == [0xff; 2]
-        {
-            return Ok(false);
-        }
-        if usize::from(flow.headers) > SHORT {
-            let from = usize::from(part.skip);
-            if (part.len as usize) < from + WINDOW {
-                return Ok(false);
-            }
-            memory.read(part.buffer, from + SHORT, &mut self.window.0[SHORT..])?;
-            if !mask::agree::<SHORT_VECTORS, VECTORS>(&self.window, next, mask) {
-                return Ok(false);
-            }
-        }
-        flow.left -= 1;
-        flow.last_at = now;
-        advance(flow, next, flow.mss);
-        if !flow.v6 {
-            // Identification, fragment, time to live, protocol and sum are eight bytes: the first
-            // grows by one, so the sum shrinks by one. Where that does not foresee right, as when
-            // the identification wraps, the next segment is looked at more closely, and all of it
-            // is summed again; but no other field may change.
-            let at = usize::from(flow.ip) + 4;
-            let fields = u64::from_be_bytes(next.array(at));
-            let less = if fields & 0xffff == 0 { 0 } else { 1 };
-            next.put(at, fields.wrapping_add((1 << 48) - less).to_be_bytes());
-        }
-        self.stats.segments += 1;
-        self.room -= frame.parts.len() as i32;
-        flow.last = self.chains.extend(flow.last, frame.parts, flow.headers);
-        Ok(true)
-    }
-
-    /// Puts a segment that fits behind a flow. True if it ends it.
-    fn append(&mut self, at: u16, frame: &Arrival<'_>, segment: &Segment, now: u64) -> bool {
-        self.table.set_hint(head::hint(&self.window), at);
-        let (flow, next) = self.table.entry(at);
-        flow.settle();
-        flow.len += u32::from(segment.payload);
-        flow.parts += frame.parts.len() as u16;
-        flow.segments += 1;
-        flow.last_at = now;
-        flow.push |= segment.push;
-        flow.last = self.chains.extend(flow.last, frame.parts, flow.headers);
-        flow.grant(self.max_ip);
-        advance(flow, next, segment.payload);
-        advance_id(flow, next);
-        self.room -= frame.parts.len() as i32;
-        segment.push | (segment.payload < flow.mss)
-    }
-
-    /// Takes a frame that is none that continues a flow, or not of the usual shape.
-    fn consider<B: Buffers>(
-        &mut self,
-        memory: &B,
-        frame: &Arrival<'_>,
-        now: u64,
-    ) -> Result<(), PciError> {
         let there = self.look(memory, frame)?;
-        match head::read(&self.window, there, frame.len) {
+        if there >= SHORT {
+            match self.merge_seldom(frame, now) {
+                Seldom::Merged => return Ok(()),
+                Seldom::Ended(at) => return self.close(memory, at),
+                Seldom::Not => {}
+            }
+        }
+        let segment = match head::read(&self.window, there, frame.len) {
             // What the card merged already is not merged again.
-            Meaning::Segment(segment) if frame.header.gso_type == gso::NONE => {
-                if !frame.verified {
-                    let (window, piece) = (&self.window, &mut self.piece);
-                    if !verify::is_right(memory, window, &segment, frame.parts, piece)? {
-                        self.end(memory, segment.tag)?;
-                        self.pass(frame);
-                        return Ok(());
-                    }
-                    self.stats.verified += 1;
-                }
-                self.stats.segments += 1;
-                return self.segment(memory, frame, &segment, now);
+            Ok(segment) if frame.header.gso_type == gso::NONE => segment,
+            Ok(Segment { tag, .. }) => return self.alone(memory, frame, Other::Alone { tag }),
+            Err(other) => return self.alone(memory, frame, other),
+        };
+        if !frame.verified {
+            let (window, piece) = (&self.window, &mut self.piece);
+            if !verify::is_right(memory, window, &segment, frame.parts, piece)? {
+                let tag = segment.tag;
+                return self.alone(memory, frame, Other::Alone { tag });
             }
-            Meaning::Segment(Segment { tag, .. }) | Meaning::Alone { tag } => {
-                self.end(memory, tag)?;
-            }
-            Meaning::Pair { ip, v6 } => self.end_pair(memory, ip, v6)?,
-            Meaning::Broken => {
+            self.stats.verified += 1;
+        }
+        self.segment(memory, frame, &segment, now)
+    }
+
+    /// Delivers a frame that is no segment that may be merged, behind what it must not overtake.
+    #[inline(never)]
+    fn alone<B: Buffers>(
+        &mut self,
+        memory: &B,
+        frame: &Arrival<'_>,
+        other: Other,
+    ) -> Result<(), PciError> {
+        match other {
+            Other::NotTcp => {}
+            Other::Alone { tag } => self.end(memory, tag)?,
+            Other::Pair { ip, v6 } => self.end_pair(memory, ip, v6)?,
+            Other::Broken => {
                 while let Some(flow) = self.table.oldest() {
                     self.stats.misfits += 1;
                     self.close(memory, flow)?;
                 }
             }
-            Meaning::Other => {}
         }
-        self.pass(frame);
+        self.stats.others += 1;
+        self.deliver(frame, Verified::Device);
         Ok(())
     }
 
@@ -299,7 +216,7 @@ impl Gro {
         let mut at = self.table.oldest();
         while let Some(number) = at {
             at = self.table.newer(number);
-            let flow = self.table.flow(number);
+            let flow = &self.table.slot(number).flow;
             let held = now.saturating_sub(flow.first_at);
             let quiet = now.saturating_sub(flow.last_at);
             if self.hold_ns == 0 || held >= self.hold_ns || quiet >= self.gap_ns {
@@ -345,12 +262,12 @@ impl Gro {
         let Some(at) = self.table.find(segment.tag) else {
             return self.open(memory, frame, segment, now);
         };
-        let (flow, next) = self.table.entry(at);
+        let Slot { flow, next, .. } = self.table.slot(at);
         flow.settle();
         let payload = usize::from(segment.payload);
         let parts = usize::from(flow.parts) + frame.parts.len();
-        let fits = segment.seq == u32::from_be_bytes(next.array(usize::from(flow.tcp) + 4))
-            && (segment.v6 || segment.id == next.half(usize::from(flow.ip) + 4))
+        let fits = segment.seq == flow.seq
+            && segment.fields >> 48 == flow.fields >> 48
             && segment.payload <= flow.mss
             && mask::equal(&self.window, next, segment.row);
         let packet = flow.len as usize + payload - usize::from(flow.ip);
@@ -359,7 +276,10 @@ impl Gro {
             if self.append(at, frame, segment, now) {
                 return self.close(memory, at);
             }
-            return self.relieve(memory);
+            if self.room < 0 {
+                return self.relieve(memory);
+            }
+            return Ok(());
         }
         *(if fits {
             &mut self.stats.full
@@ -378,7 +298,6 @@ impl Gro {
         segment: &Segment,
         now: u64,
     ) -> Result<(), PciError> {
-        let (first, last) = self.link(frame);
         let verified = if frame.verified {
             Verified::Device
         } else {
@@ -390,8 +309,9 @@ impl Gro {
             || frame.parts.len() > usize::from(MAX_PARTS)
             || packet > self.max_ip as usize
         {
+            self.stats.segments += 1;
             self.stats.units += 1;
-            self.deliver(frame, first, verified);
+            self.deliver(frame, verified);
             return Ok(());
         }
         let at = match self.table.place(segment.tag) {
@@ -402,36 +322,47 @@ impl Gro {
                 oldest
             }
         };
-        let mut flow = Flow {
-            full: frame.len as u32,
-            each: frame.parts.len() as u16,
-            len: frame.len as u32,
+        self.table.set_hint(segment.hint.into(), at);
+        let slot = self.table.open(at, segment.tag);
+        slot.flow = Flow {
             first_at: now,
             last_at: now,
-            first,
-            last,
-            parts: frame.parts.len() as u16,
-            segments: 1,
+            mask: mask::foreseen(segment.row),
+            fields: 0,
+            seq: segment.seq,
+            len: frame.len as u32,
+            full: frame.len as u32,
             mss: segment.payload,
-            row: segment.row,
+            older: slot.flow.older,
+            newer: slot.flow.newer,
+            parts: 0,
+            limit: 0,
+            limit_one: 0,
+            settled: 0,
+            each: frame.parts.len() as u8,
+            segments: 1,
             ip: segment.ip,
             tcp: segment.tcp,
-            headers: segment.headers,
+            // The virtio header is skipped already, and the others stay.
+            headers: 0,
             v6: segment.v6,
+            push: false,
             here: verified == Verified::Here,
-            header: frame.header,
-            ..Flow::default()
         };
-        flow.grant(self.max_ip);
-        self.table.set_hint(head::hint(&self.window), at);
-        advance(&flow, &mut self.window, flow.mss);
-        advance_id(&flow, &mut self.window);
-        self.table.open(at, segment.tag, flow, &self.window);
+        slot.next = self.window;
+        slot.header = frame.header;
+        slot.extend(frame.parts);
+        slot.flow.headers = segment.headers;
+        slot.foresee(segment.fields, segment.payload, self.max_ip);
         self.room -= frame.parts.len() as i32;
-        self.relieve(memory)
+        if self.room < 0 {
+            return self.relieve(memory);
+        }
+        Ok(())
     }
 
     /// Ends the oldest units until the card has buffers enough.
+    #[inline(never)]
     fn relieve<B: Buffers>(&mut self, memory: &B) -> Result<(), PciError> {
         while self.room < 0
             && let Some(oldest) = self.table.oldest()
@@ -459,10 +390,10 @@ impl Gro {
         let mut at = self.table.oldest();
         while let Some(number) = at {
             at = self.table.newer(number);
-            let flow = self.table.flow(number);
+            let Slot { flow, next, .. } = self.table.slot(number);
             let (held, of_v6) = (usize::from(flow.ip) + from, flow.v6);
             let here = self.window.0.get(ip + from..ip + from + len);
-            let there = self.table.window(number).0.get(held..held + len);
+            let there = next.0.get(held..held + len);
             if of_v6 == v6 && here == there {
                 self.stats.misfits += 1;
                 self.close(memory, number)?;
@@ -473,58 +404,44 @@ impl Gro {
 
     /// Ends a unit.
     fn close<B: Buffers>(&mut self, memory: &B, at: u16) -> Result<(), PciError> {
-        let flow = self.table.close(at);
+        let slot = self.table.close(at);
+        let flow = &slot.flow;
         self.room += i32::from(flow.parts);
+        self.stats.segments += u64::from(flow.segments);
         self.stats.units += 1;
         let mut unit = Unit {
-            header: flow.header,
+            header: slot.header,
             len: flow.len,
-            segments: flow.segments,
+            segments: flow.segments.into(),
             verified: if flow.here {
                 Verified::Here
             } else {
                 Verified::Device
             },
-            buffers: flow.parts,
-            first: flow.first,
+            buffers: flow.parts.into(),
+            first: 0,
         };
         if flow.segments > 1 {
             let mut front = [0; FRONT];
-            unit.header = unit::headers(&flow, self.table.window(at), &mut front);
+            unit.header = unit::headers(flow, &slot.next, &mut front);
             unit.verified = Verified::Unit;
             let len = HEADER_LEN + usize::from(flow.headers);
-            memory.write(flow.first, 0, &front[..len])?;
+            memory.write(slot.parts[0].buffer, 0, &front[..len])?;
         }
-        self.closed.push_back(unit);
+        self.ready.push(unit, slot.list());
         Ok(())
     }
 
-    /// Delivers a frame that is not merged.
-    fn pass(&mut self, frame: &Arrival<'_>) {
-        self.stats.others += 1;
-        let (first, _) = self.link(frame);
-        self.deliver(frame, first, Verified::Device);
-    }
-
-    fn deliver(&mut self, frame: &Arrival<'_>, first: u16, verified: Verified) {
-        self.closed.push_back(Unit {
+    /// Delivers a frame as it came.
+    fn deliver(&mut self, frame: &Arrival<'_>, verified: Verified) {
+        let unit = Unit {
             header: frame.header,
             len: frame.len as u32,
             segments: 1,
             verified,
             buffers: frame.parts.len() as u16,
-            first,
-        });
-    }
-
-    /// Makes a list of a frame's buffers; returns the first and the last.
-    #[inline]
-    fn link(&mut self, frame: &Arrival<'_>) -> (u16, u16) {
-        let mut last = NONE;
-        for part in frame.parts {
-            self.chains.append(last, *part);
-            last = part.buffer;
-        }
-        (frame.parts.first().map_or(NONE, |part| part.buffer), last)
+            first: 0,
+        };
+        self.ready.push(unit, frame.parts);
     }
 }

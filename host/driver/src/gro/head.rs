@@ -4,6 +4,7 @@
 //! time. No length is believed before it was compared with what is there.
 
 use super::mask::{WINDOW, Window, row};
+use super::unit::{folded, words};
 use crate::offload::checksum::{fold, sum};
 
 /// TCP flags.
@@ -24,11 +25,11 @@ const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
 /// A sum never comes out as this, though it verifies: one of its summands is not 0.
 pub(super) const NOT_CANONICAL: u16 = 0xffff;
 
-/// What a frame means.
+/// What a frame means that is no segment that may be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum Other {
     /// It is not of TCP: nothing held is concerned.
-    Other,
+    NotTcp,
     /// Its addresses cannot be believed, or read: everything held goes first.
     Broken,
     /// It may be of any flow between its two addresses.
@@ -43,19 +44,18 @@ pub(super) enum Meaning {
         /// Flow.
         tag: u32,
     },
-    /// A segment that may be merged, if its checksum is right.
-    Segment(Segment),
 }
 
-/// A segment, as its headers say.
+/// A segment that may be merged if its checksum is right, as its headers say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Flow.
     pub tag: u32,
     /// Sequence number.
     pub seq: u32,
-    /// Identification of the IPv4 packet.
-    pub id: u16,
+    /// Identification, fragment, time to live, protocol and checksum of the IPv4 header, which is
+    /// right; else 0.
+    pub fields: u64,
     /// Bytes of payload, at least 1.
     pub payload: u16,
     /// Row of the masks.
@@ -66,18 +66,18 @@ pub(super) struct Segment {
     pub tcp: u8,
     /// Where the payload is.
     pub headers: u8,
+    /// By its ports ([`hint`]).
+    pub hint: u8,
     /// IP version 6.
     pub v6: bool,
     /// PSH is set.
     pub push: bool,
 }
 
-/// A number below 64 that is the same for all segments of a flow: its ports, where most frames have
-/// them.
+/// A number below 64 for the ports of a flow, as they stand in the frame.
 #[inline(always)]
-pub(super) fn hint(window: &Window) -> usize {
-    let at = if window.half(12) == 0x86dd { 54 } else { 34 };
-    (ports(window, at).wrapping_mul(0x9e37_79b1) >> 26) as usize
+pub(super) fn hint(from: u16, to: u16) -> usize {
+    ((u32::from(from) + 2 * u32::from(to)).wrapping_mul(0x9e37_79b1) >> 26) as usize
 }
 
 #[inline(always)]
@@ -98,8 +98,22 @@ fn v6_addresses(window: &Window, ip: usize) -> u64 {
 }
 
 /// Looks at a frame of `len` bytes, the first `there` of which (at most [`WINDOW`]) are in `window`.
-#[inline]
-pub(super) fn read(window: &Window, there: usize, len: usize) -> Meaning {
+#[inline(always)]
+pub(super) fn read(window: &Window, there: usize, len: usize) -> Result<Segment, Other> {
+    if there < ETHERNET {
+        return Err(Other::NotTcp);
+    }
+    // With numbers that the compiler knows, as nearly all frames are.
+    match window.half(ETHERNET - 2) {
+        0x0800 => v4(window, there, len, ETHERNET, 0),
+        0x86dd => v6(window, there, len, ETHERNET, 0),
+        0x8100 | 0x88a8 => tagged(window, there, len),
+        _ => Err(Other::NotTcp),
+    }
+}
+
+#[inline(never)]
+fn tagged(window: &Window, there: usize, len: usize) -> Result<Segment, Other> {
     let (mut ip, mut tags) = (ETHERNET, 0);
     let mut kind = window.half(ip - 2);
     while matches!(kind, 0x8100 | 0x88a8) && tags < 2 {
@@ -108,29 +122,29 @@ pub(super) fn read(window: &Window, there: usize, len: usize) -> Meaning {
         kind = window.half(ip - 2);
     }
     if there < ip {
-        return Meaning::Other;
+        return Err(Other::NotTcp);
     }
     match kind {
         0x0800 => v4(window, there, len, ip, tags),
         0x86dd => v6(window, there, len, ip, tags),
-        _ => Meaning::Other,
+        _ => Err(Other::NotTcp),
     }
 }
 
-#[inline]
-fn v4(window: &Window, there: usize, len: usize, ip: usize, tags: usize) -> Meaning {
+#[inline(always)]
+fn v4(window: &Window, there: usize, len: usize, ip: usize, tags: usize) -> Result<Segment, Other> {
     if window.0[ip % WINDOW] != 0x45 || there < ip + IPV4_LEN {
         return unusual_v4(window, there, ip);
     }
     let header: [u8; IPV4_LEN] = window.array(ip);
-    if !header_is_right(&header) {
-        return Meaning::Broken;
+    if folded(words::<5>(&header, 0)) != 0xffff {
+        return Err(Other::Broken);
     }
     if header[9] != TCP {
-        return Meaning::Other;
+        return Err(Other::NotTcp);
     }
     if window.half(ip + 6) & FRAGMENT != 0 {
-        return Meaning::Pair { ip, v6: false };
+        return Err(Other::Pair { ip, v6: false });
     }
     let end = ip + usize::from(window.half(ip + 2));
     let canonical = window.half(ip + 10) != NOT_CANONICAL;
@@ -144,53 +158,38 @@ fn v4(window: &Window, there: usize, len: usize, ip: usize, tags: usize) -> Mean
     tcp(window, there, len, &place, v4_addresses(window, ip))
 }
 
-/// The sum of an IPv4 header without options is right.
-#[inline]
-fn header_is_right(header: &[u8; IPV4_LEN]) -> bool {
-    // In the order of bytes that the machine has: a one's complement sum does not care.
-    let mut total = 0_u64;
-    for word in header.chunks_exact(4) {
-        total += u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
-    }
-    // Five words of 32 bits.
-    let total = (total >> 32) + (total & 0xffff_ffff);
-    let total = (total >> 16) + (total & 0xffff);
-    let total = (total >> 16) + (total & 0xffff);
-    total == 0xffff
-}
-
 /// Options, or what is no IPv4 header at all.
 #[cold]
-fn unusual_v4(window: &Window, there: usize, ip: usize) -> Meaning {
+fn unusual_v4(window: &Window, there: usize, ip: usize) -> Result<Segment, Other> {
     let first = window.0[ip % WINDOW];
     if there <= ip || first >> 4 != 4 {
-        return Meaning::Other;
+        return Err(Other::NotTcp);
     }
     let len = 4 * usize::from(first & 15);
     if len < IPV4_LEN || there < ip + len {
-        return Meaning::Broken;
+        return Err(Other::Broken);
     }
     if fold(sum(&window.0[ip..ip + len])) != 0xffff {
-        return Meaning::Broken;
+        return Err(Other::Broken);
     }
     match window.0[ip + 9] {
-        TCP => Meaning::Pair { ip, v6: false },
-        _ => Meaning::Other,
+        TCP => Err(Other::Pair { ip, v6: false }),
+        _ => Err(Other::NotTcp),
     }
 }
 
-#[inline]
-fn v6(window: &Window, there: usize, len: usize, ip: usize, tags: usize) -> Meaning {
+#[inline(always)]
+fn v6(window: &Window, there: usize, len: usize, ip: usize, tags: usize) -> Result<Segment, Other> {
     if there <= ip || window.0[ip % WINDOW] >> 4 != 6 {
-        return Meaning::Other;
+        return Err(Other::NotTcp);
     }
     if there < ip + IPV6_LEN {
-        return Meaning::Broken;
+        return Err(Other::Broken);
     }
     match window.0[(ip + 6) % WINDOW] {
         TCP => {}
-        next if EXTENSIONS.contains(&next) => return Meaning::Pair { ip, v6: true },
-        _ => return Meaning::Other,
+        next if EXTENSIONS.contains(&next) => return Err(Other::Pair { ip, v6: true }),
+        _ => return Err(Other::NotTcp),
     }
     let end = ip + IPV6_LEN + usize::from(window.half(ip + 4));
     let place = Place {
@@ -213,11 +212,17 @@ struct Place {
     canonical: bool,
 }
 
-#[inline]
-fn tcp(window: &Window, there: usize, len: usize, place: &Place, addresses: u64) -> Meaning {
+#[inline(always)]
+fn tcp(
+    window: &Window,
+    there: usize,
+    len: usize,
+    place: &Place,
+    addresses: u64,
+) -> Result<Segment, Other> {
     let &Place { ip, tags, v6, .. } = place;
     let at = ip + if v6 { IPV6_LEN } else { IPV4_LEN };
-    let pair = Meaning::Pair { ip, v6 };
+    let pair = Err(Other::Pair { ip, v6 });
     if place.end > len || there < at + TCP_LEN {
         return pair;
     }
@@ -242,18 +247,26 @@ fn tcp(window: &Window, there: usize, len: usize, place: &Place, addresses: u64)
         || flags & !(PSH | ECE) != ACK
         || !sound;
     if alone {
-        return Meaning::Alone { tag };
+        return Err(Other::Alone { tag });
     }
-    Meaning::Segment(Segment {
+    Ok(Segment {
         tag,
         seq: u32::from_be_bytes(window.array(at + 4)),
-        id: if v6 { 0 } else { window.half(ip + 4) },
+        fields: if v6 {
+            0
+        } else {
+            u64::from_be_bytes(window.array(ip + 4))
+        },
         // An IP length has 16 bits.
         payload: (place.end - headers) as u16,
         row: row(tags, v6, words) as u8,
         ip: ip as u8,
         tcp: at as u8,
         headers: headers as u8,
+        hint: hint(
+            u16::from_ne_bytes(window.array(at)),
+            u16::from_ne_bytes(window.array(at + 2)),
+        ) as u8,
         v6,
         push: flags & PSH != 0,
     })
@@ -267,6 +280,5 @@ fn tag(addresses: u64, ports: u32, vlan: u64) -> u32 {
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(u64::from(ports) << 32);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    // 0 is no flow.
-    (mixed >> 32) as u32 | 1
+    (mixed >> 32) as u32
 }

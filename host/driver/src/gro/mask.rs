@@ -9,10 +9,8 @@
 pub(super) const WINDOW: usize = 128;
 /// Vectors of 16 bytes of a window.
 pub(super) const VECTORS: usize = WINDOW / 16;
-/// Bytes in which most headers lie: IPv4 with time stamps has 66, IPv6 without has 74.
-pub(super) const SHORT: usize = 16 * SHORT_VECTORS;
-/// The same in vectors.
-pub(super) const SHORT_VECTORS: usize = 5;
+/// Bytes in which nearly all headers lie: IPv6 with time stamps has 86.
+pub(super) const SHORT: usize = 96;
 /// Lengths of a TCP header, in words of 4 bytes: 5 to 15.
 const TCP_LENGTHS: usize = 11;
 /// Up to two VLAN tags, two IP versions.
@@ -51,14 +49,6 @@ impl Window {
             to.copy_from_slice(&bytes);
         }
     }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    #[inline(always)]
-    fn word(&self, i: usize) -> u64 {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&self.0[8 * i..8 * i + 8]);
-        u64::from_ne_bytes(bytes)
-    }
 }
 
 /// Where a frame's headers are: the row of the table of masks.
@@ -67,6 +57,8 @@ pub(super) const fn row(tags: usize, v6: bool, tcp_words: usize) -> usize {
     (2 * tags + v6 as usize) * TCP_LENGTHS + tcp_words - 5
 }
 
+/// All of both.
+static EVERYTHING: Window = Window([0xff; WINDOW]);
 /// What all segments of a unit have in common.
 static COMMON: [Window; SHAPES * TCP_LENGTHS] = masks(false);
 /// What a segment that is foreseen in all but its payload has: everything but the TCP checksum.
@@ -127,31 +119,30 @@ const fn mask(tags: usize, v6: bool, tcp_words: usize, foreseen: bool) -> Window
 }
 
 /// The mask of a row for headers that were foreseen.
-#[inline(always)]
-pub(super) fn foreseen(row: u8) -> Option<&'static Window> {
-    FORESEEN.get(usize::from(row))
+pub(super) fn foreseen(row: u8) -> &'static Window {
+    FORESEEN.get(usize::from(row)).unwrap_or(&EVERYTHING)
 }
 
 /// True if two frames have headers of the kind of `row`, equal in all that a unit keeps once.
 pub(super) fn equal(a: &Window, b: &Window, row: u8) -> bool {
-    COMMON
-        .get(usize::from(row))
-        .is_some_and(|mask| agree::<0, VECTORS>(a, b, mask))
+    let mask = COMMON.get(usize::from(row)).unwrap_or(&EVERYTHING);
+    agree::<0, VECTORS, WINDOW>(&a.0, b, mask)
 }
 
-/// True if two windows are equal under a mask, from one vector of 16 bytes to another.
+/// True if the first `TO` vectors of 16 bytes of two windows are equal: the first `ALL` of them
+/// whatever the mask says, the others under it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) fn agree<const FROM: usize, const TO: usize>(
-    a: &Window,
+pub(super) fn agree<const ALL: usize, const TO: usize, const LEN: usize>(
+    a: &[u8; LEN],
     b: &Window,
     mask: &Window,
 ) -> bool {
     use std::arch::x86_64::{
-        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_or_si128,
-        _mm_setzero_si128, _mm_xor_si128,
+        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_load_si128, _mm_loadu_si128, _mm_movemask_epi8,
+        _mm_or_si128, _mm_setzero_si128, _mm_xor_si128,
     };
-    const { assert!(FROM <= TO && TO <= VECTORS) };
+    const { assert!(ALL <= TO && TO <= VECTORS && 16 * TO <= LEN) };
     let vector = |window: &Window, i: usize| {
         // SAFETY: a window is aligned to 64 bytes, and `i` is less than the vectors that it has.
         // SSE2 belongs to every x86-64.
@@ -161,32 +152,78 @@ pub(super) fn agree<const FROM: usize, const TO: usize>(
     unsafe {
         let zero = _mm_setzero_si128();
         let mut differ = zero;
-        for i in FROM..TO {
-            let here = _mm_xor_si128(vector(a, i), vector(b, i));
-            differ = _mm_or_si128(differ, _mm_and_si128(here, vector(mask, i)));
+        for i in 0..TO {
+            // SAFETY: 16 bytes of `a`, which has as many vectors.
+            let a = _mm_loadu_si128(a.as_ptr().cast::<__m128i>().add(i));
+            let mut here = _mm_xor_si128(a, vector(b, i));
+            if i >= ALL {
+                here = _mm_and_si128(here, vector(mask, i));
+            }
+            differ = _mm_or_si128(differ, here);
         }
         _mm_movemask_epi8(_mm_cmpeq_epi8(differ, zero)) == 0xffff
     }
 }
 
-/// True if two windows are equal under a mask, from one vector of 16 bytes to another.
+/// The same on other machines.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(super) fn agree<const FROM: usize, const TO: usize>(
-    a: &Window,
+pub(super) fn agree<const ALL: usize, const TO: usize, const LEN: usize>(
+    a: &[u8; LEN],
+    b: &Window,
+    mask: &Window,
+) -> bool {
+    agree_by_words::<ALL, TO, LEN>(a, b, mask)
+}
+
+/// [`agree`] where there are no vectors; elsewhere it is what `agree` is tested against.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline(always)]
+fn agree_by_words<const ALL: usize, const TO: usize, const LEN: usize>(
+    a: &[u8; LEN],
     b: &Window,
     mask: &Window,
 ) -> bool {
     let mut differ = 0;
-    for i in 2 * FROM..2 * TO {
-        differ |= (a.word(i) ^ b.word(i)) & mask.word(i);
+    for i in 0..2 * TO {
+        let here = word(a, i) ^ word(&b.0, i);
+        differ |= if i < 2 * ALL {
+            here
+        } else {
+            here & word(&mask.0, i)
+        };
     }
     differ == 0
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline(always)]
+fn word(bytes: &[u8], i: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[8 * i..8 * i + 8]);
+    u64::from_ne_bytes(word)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vectors_and_words_agree_on_every_bit() {
+        let mask = foreseen(row(0, false, 8) as u8);
+        for bit in 0..8 * WINDOW {
+            let mut other = Window::EMPTY;
+            other.0[bit / 8] = 1 << (bit % 8);
+            let by_words = agree_by_words::<3, 5, WINDOW>(&other.0, &Window::EMPTY, mask);
+            assert_eq!(
+                agree::<3, 5, WINDOW>(&other.0, &Window::EMPTY, mask),
+                by_words
+            );
+            // Whatever the mask says of the first three vectors, and nothing behind the fifth.
+            let counts = bit < 8 * 48 || (bit < 8 * 80 && mask.0[bit / 8] >> (bit % 8) & 1 == 1);
+            assert_eq!(by_words, !counts, "bit {bit}");
+        }
+    }
 
     #[test]
     fn every_bit_of_a_header_counts_but_those_that_segmentation_makes_anew() {

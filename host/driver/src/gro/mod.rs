@@ -10,10 +10,11 @@
 //! [`RxQueue::set_gro`](crate::RxQueue::set_gro) switches it on for a queue, which then hands units
 //! out as the card would. [`Gro`] itself works on any buffers.
 
-mod chain;
 mod engine;
+mod foreseen;
 mod head;
 mod mask;
+mod ready;
 mod table;
 mod unit;
 mod verify;
@@ -22,8 +23,8 @@ use std::time::Duration;
 
 use crate::pci::PciError;
 
-pub use chain::Part;
 pub use engine::{Arrival, Gro};
+pub use ready::Part;
 pub use unit::{Unit, Verified};
 
 /// Most buffers of a unit.
@@ -104,7 +105,7 @@ impl GroStats {
 
 /// Receive buffers, which are only copied from and to: the card may write to them at any time.
 pub trait Buffers {
-    /// Copies out of a buffer.
+    /// Copies out of a buffer, perhaps more than the card wrote.
     ///
     /// # Errors
     /// When it has no such bytes.

@@ -276,10 +276,14 @@ impl RxQueue {
                 len,
                 parts: &self.parts,
             };
+            count += 1;
+            if gro.merge(&self.pool, &frame, now) {
+                self.count(len);
+                continue;
+            }
             gro.offer(&self.pool, &frame, now)?;
             self.count(len);
             self.deliver(gro, take)?;
-            count += 1;
         }
         gro.end_of_burst(&self.pool, now)?;
         let delivered = self.deliver(gro, take)?;
@@ -308,7 +312,7 @@ impl RxQueue {
         let mut some = false;
         while let Some(unit) = gro.next() {
             self.parts.clear();
-            self.parts.extend(gro.parts(&unit));
+            self.parts.extend_from_slice(gro.parts(&unit));
             self.hand_out(unit.header, unit.len as usize, unit.verified, take)?;
             some = true;
         }

@@ -19,20 +19,32 @@ pub struct Memory {
 }
 
 impl Memory {
-    fn range(&self, buffer: u16, from: usize, len: usize) -> std::ops::Range<usize> {
-        assert!(from + len <= self.size, "within the buffer");
+    fn range(
+        &self,
+        buffer: u16,
+        from: usize,
+        len: usize,
+    ) -> Result<std::ops::Range<usize>, PciError> {
+        if from + len > self.size {
+            return Err(PciError::OutOfRange {
+                what: "a buffer",
+                offset: from as u64,
+                len: len as u64,
+                size: self.size as u64,
+            });
+        }
         let start = usize::from(buffer) * self.size + from;
-        start..start + len
+        Ok(start..start + len)
     }
 }
 
 impl Buffers for Memory {
     fn read(&self, buffer: u16, from: usize, out: &mut [u8]) -> Result<(), PciError> {
-        out.copy_from_slice(&self.bytes.borrow()[self.range(buffer, from, out.len())]);
+        out.copy_from_slice(&self.bytes.borrow()[self.range(buffer, from, out.len())?]);
         Ok(())
     }
     fn write(&self, buffer: u16, from: usize, data: &[u8]) -> Result<(), PciError> {
-        self.bytes.borrow_mut()[self.range(buffer, from, data.len())].copy_from_slice(data);
+        self.bytes.borrow_mut()[self.range(buffer, from, data.len())?].copy_from_slice(data);
         Ok(())
     }
 }
@@ -72,6 +84,8 @@ pub struct Merger {
     pub gro: Gro,
     pub memory: Memory,
     free: Vec<u16>,
+    /// Bytes that the card writes into a buffer before it takes the next.
+    pub piece: usize,
     /// The card says what it verified; else it says nothing.
     pub card_verifies: bool,
     pub out: Vec<Delivered>,
@@ -86,6 +100,7 @@ impl Merger {
                 size,
             },
             free: (0..buffers).rev().collect(),
+            piece: size,
             card_verifies: true,
             out: Vec::new(),
         }
@@ -107,14 +122,14 @@ impl Merger {
 
     /// A frame as the card delivers it.
     pub fn offer_with(&mut self, header: NetHeader, verified: bool, frame: &[u8], now: u64) {
-        let count = (HEADER_LEN + frame.len()).div_ceil(self.memory.size);
+        let count = (HEADER_LEN + frame.len()).div_ceil(self.piece);
         let header = NetHeader {
             num_buffers: (count as u16).into(),
             ..header
         };
         let bytes = [header.as_bytes(), frame].concat();
         let parts: Vec<_> = bytes
-            .chunks(self.memory.size)
+            .chunks(self.piece)
             .enumerate()
             .map(|(i, piece)| {
                 let buffer = self.free.pop().expect("there are buffers");
@@ -132,6 +147,10 @@ impl Merger {
             len: frame.len(),
             parts: &parts,
         };
+        if self.gro.merge(&self.memory, &arrival, now) {
+            assert!(self.gro.next().is_none(), "nothing ends because of it");
+            return;
+        }
         self.gro.offer(&self.memory, &arrival, now).unwrap();
         self.drain();
     }
@@ -154,7 +173,7 @@ impl Merger {
     }
 
     fn collect(&mut self, unit: &Unit) -> Delivered {
-        let parts: Vec<_> = self.gro.parts(unit).collect();
+        let parts: Vec<_> = self.gro.parts(unit).to_vec();
         assert_eq!(parts.len(), usize::from(unit.buffers));
         assert_eq!(unit.header.num_buffers.get(), unit.buffers);
         let mut frame = Vec::new();

@@ -34,6 +34,13 @@ pub struct Row {
     pub evicted: u32,
 }
 
+/// Instructions of merging in the driver alone, for those rows that are of it.
+fn gro_alone(row: &Row, found: &Found) -> Option<f64> {
+    found
+        .gro_segment
+        .filter(|_| matches!(row.mode, Merging::Gro))
+}
+
 /// What was found of a stream.
 pub struct Found {
     pub rows: Vec<Row>,
@@ -46,14 +53,15 @@ pub fn conditions() {
         "conditions: card of {DATA_W} bits, ring {RING}, {BUFFERS} buffers of {BUFFER} bytes, gap {} us, \
          hold {} us, DATA_VALID used in all; the host takes what is there {} us after an interrupt, in \
          bursts of 64, and merges within a burst; KB and MB of payload, {KB} and {MB} bytes; cache lines: \
-         data misses of a cache of {CACHE} (bytes, ways, line); delay: cycles that a segment is \
+         data misses of a cache of {CACHE} (bytes, ways, line); GRO/seg: instructions of the driver's merging \
+         alone for a segment; delay: cycles that a segment is \
          published later than without merging, mean and most",
         GAP / 125,
         HOLD / 125,
         WAKE / 125
     );
     println!(
-        "{:<18} {:>5} {:>2} {:>2} {:>5} {:>9} {:>7} {:>6} {:>9} {:>7} {:>7} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7}",
+        "{:<18} {:>5} {:>2} {:>2} {:>5} {:>9} {:>7} {:>6} {:>9} {:>7} {:>7} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7}",
         "stream",
         "flows",
         "ts",
@@ -68,6 +76,7 @@ pub fn conditions() {
         "PCIe B/MB",
         "seg/unit",
         "instr/KB",
+        "GRO/seg",
         "lines/KB",
         "delay",
         "most",
@@ -153,7 +162,7 @@ fn text(value: Option<f64>, digits: usize) -> String {
 pub fn print(stream: &Stream, found: &Found) {
     for row in &found.rows {
         println!(
-            "{:<18} {:>5} {:>2} {:>2} {:>5} {:>9} {:>7} {:>6.3} {:>9} {:>7.1} {:>7.0} {:>9.0} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7}",
+            "{:<18} {:>5} {:>2} {:>2} {:>5} {:>9} {:>7} {:>6.3} {:>9} {:>7.1} {:>7.0} {:>9.0} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7}",
             stream.name,
             stream.flows,
             if stream.timestamps { "+" } else { "-" },
@@ -168,6 +177,7 @@ pub fn print(stream: &Stream, found: &Found) {
             row.pcie_bytes,
             text(row.segments_a_unit, 1),
             text(row.instructions, 1),
+            text(gro_alone(row, found), 1),
             text(row.lines, 2),
             text(row.delay.map(|(mean, _)| mean), 0),
             text(row.delay.map(|(_, most)| most as f64), 0),
