@@ -44,6 +44,7 @@ rtl/regs/regs_lro.sv
 rtl/regs/regs_window.sv
 rtl/lro/lro_close.sv
 rtl/lro/lro_closing.sv
+rtl/lro/lro_low.sv
 rtl/lro/lro_order.sv
 rtl/lro/lro_table.sv
 rtl/lro/lro_timer.sv

@@ -229,7 +229,8 @@ module ferronic_core
   logic [24:0]  lro_left;
   logic         rxb_req_valid, rxb_req_ready, rxb_seg_valid, rxb_seg_ready, rxb_commit, rxb_rewind;
   logic         txb_req_valid, txb_req_ready, txb_seg_valid, txb_seg_ready, txb_commit;
-  qid_t         rxb_req_q, txb_req_q, work_q, check_q, tx_error_q;
+  vq_ptr_t      rxb_count;
+  qid_t         rxb_look_q, rxb_req_q, txb_req_q, work_q, check_q, tx_error_q;
   vq_seg_t      rxb_seg, txb_seg;
   logic         buf_avail, work_valid, has_work, tx_error;
   logic         driver_ok, mrg_rxbuf, guest_csum, virtio_idle, virtio_drained, tx_drained, broken;
@@ -290,6 +291,8 @@ module ferronic_core
     .rxb_commit_i      (rxb_commit),
     .rxb_rewind_i      (rxb_rewind),
     .buf_avail_o       (buf_avail),
+    .rxb_look_q_i      (rxb_look_q),
+    .rxb_count_o       (rxb_count),
     .txb_req_valid_i   (txb_req_valid),
     .txb_req_ready_o   (txb_req_ready),
     .txb_req_q_i       (txb_req_q),
@@ -374,6 +377,8 @@ module ferronic_core
     .buf_rewind_o   (rxb_rewind),
     .buf_rewind_q_o (rxb_rewind_q),
     .buf_avail_i    (buf_avail),
+    .buf_look_q_o   (rxb_look_q),
+    .buf_count_i    (rxb_count),
     .wr_cmd_valid_o (wr_cmd_valid),
     .wr_cmd_ready_i (wr_cmd_ready),
     .wr_cmd_o       (wr_cmd),

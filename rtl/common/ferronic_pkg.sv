@@ -154,6 +154,7 @@ package ferronic_pkg;
     logic [23:0] gap;       // since the last segment
     logic [23:0] hold;      // since the first
     logic [15:0] max_bytes; // of a merged packet, from its IP header on
+    logic [6:0]  low_water; // fewer buffers than this are few
   } lro_cfg_t;
 
   // Why a unit was closed: a row of the rule table, or a limit of the card. Where several hold it

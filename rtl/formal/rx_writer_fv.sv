@@ -37,6 +37,8 @@ module rx_writer_fv
   input logic        flush_i,
   input logic        due_i,
   input logic [CtxW-1:0] due_ctx_i,
+  input logic        low_due_i,
+  input logic [CtxW-1:0] low_ctx_i,
   input logic        clear_i,
   input logic        clear_of_i,
   input logic        mrg_i,
@@ -140,6 +142,7 @@ module rx_writer_fv
     .due_i,
     .due_ctx_i,
     .due_hold_i         (1'b0),
+    .low_due_i, .low_ctx_i,
     .lro_event_o        (event_out),
     .flush_i,
     .flushed_o          (flushed),
@@ -297,6 +300,7 @@ module rx_writer_fv
   end
   always_comb begin
     if (!rst_n) assume (!op_valid_i && !clear_i);
+    assume (!low_due_i || open_q[low_ctx_i]);
     assume (!clear_i || (pause_i && (idle_q || cleared_q)));
     assume (!done_i || out_q != '0);
     if (op_valid_i) begin

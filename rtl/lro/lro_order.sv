@@ -17,7 +17,14 @@ module lro_order #(
   input  logic            open_i,
   input  logic            close_i,
   input  logic [CtxW-1:0] ctx_i,
-  output logic [CtxW-1:0] oldest_o
+  output logic [CtxW-1:0] oldest_o,
+
+  // The oldest of some: looked for from the oldest of all on, one a cycle, anew if one comes or
+  // goes.
+  input  logic                find_i,
+  input  logic [Contexts-1:0] among_i,   // open ones
+  output logic                found_o,
+  output logic [CtxW-1:0]     at_o
 );
   typedef logic [CtxW-1:0] ctx_t;
   ctx_t          head_q, tail_q;
@@ -57,6 +64,17 @@ module lro_order #(
     end
   end
   assign oldest_o = head_q;
+
+  // One that has just left is not among those looked for, and its link is good for another cycle.
+  ctx_t at_q, next_at;
+  prim_lutram #(.Width(CtxW), .Depth(Contexts)) u_next_at (
+    .clk_i, .we_i(open_i || (cut_q && !is_head)), .waddr_i(cut_q ? prev_q : tail_q),
+    .wdata_i(cut_q ? next_q : ctx_i), .raddr_i(at_q), .rdata_o(next_at));
+  always_ff @(posedge clk_i) begin
+    at_q <= (!find_i || open_i || close_i || cut_q) ? head_q : next_at;
+  end
+  assign found_o = among_i[at_q];
+  assign at_o    = at_q;
 
   `FERRONIC_ASSERT(OneAtATime, !(open_i && close_i) && !(cut_q && (open_i || close_i)), clk_i,
                    rst_ni)

@@ -18,6 +18,7 @@ module lro_table
   import ferronic_pkg::*;
   import lro_pkg::*;
   import rx_pkg::*;
+  import vq_pkg::*;
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned Contexts = 16,
@@ -51,6 +52,13 @@ module lro_table
   output lro_op_t             op_o,
   output logic [Contexts-1:0] op_close_o,    // units to be closed first
   output logic [CtxW-1:0]     op_ctx_o,
+
+  // Few buffers are left in the queue of the frame at hand: a unit that is to be closed before.
+  output qid_t                frame_q_o,
+  input  vq_ptr_t             count_i,       // buffers in that queue
+  output logic                low_busy_o,    // it waits for that
+  output logic                low_due_o,
+  output logic [CtxW-1:0]     low_ctx_o,
 
   // What has become of it: the unit in the context of the last operation has the frame, as its
   // first if `opened_i`, or a unit is closed.
@@ -267,7 +275,7 @@ module lro_table
   assign opens   = accept && holds && !(hit_open && !refused) && !alone_q;
   assign ctx     = hit ? hit_ctx_q : free_any_q ? free_ctx_q : oldest;
   assign accept  = op_valid_o && op_ready_i;
-  assign op_valid_o = cur_valid_q && walked;
+  assign op_valid_o = cur_valid_q && walked && !low_busy_o;
   assign op_ctx_o   = ctx;
 
   lro_cause_e why;
@@ -336,6 +344,9 @@ module lro_table
     .clk_i, .we_i(touch_i), .waddr_i(touch_ctx_i), .wdata_i(touch_total_i), .raddr_i(look_ctx_i),
     .rdata_o(look_total_o));
 
+  set_t  low_set;
+  logic  low_find, low_found, low_idle;
+  ctx_t  low_at;
   slot_t slot_old;
   wire ctx_t pre_ctx = number(pre_hit_q);
   wire slot_we = opens || !init_done_q;
@@ -354,7 +365,32 @@ module lro_table
     .open_i  (opened_i),
     .close_i (closed_i),
     .ctx_i   (closed_i ? closed_ctx_i : touch_ctx_i),
-    .oldest_o(oldest)
+    .oldest_o(oldest),
+    .find_i  (low_find),
+    .among_i (low_set),
+    .found_o (low_found),
+    .at_o    (low_at)
+  );
+
+  // ---------------------------------------------------------------- few buffers
+  assign frame_q_o = cur_queue_q;
+  assign low_set   = open_q & same_pair;
+  lro_low #(.Contexts(Contexts)) u_low (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .mark_i (cfg_i.low_water),
+    .start_i(start),
+    .take_i (accept),
+    .count_i,
+    .open_i (open_q),
+    .of_q_i (low_set),
+    .closed_i, .closed_ctx_i,
+    .find_o (low_find),
+    .found_i(low_found),
+    .at_i   (low_at),
+    .busy_o (low_busy_o),
+    .idle_o (low_idle),
+    .due_o  (low_due_o),
+    .ctx_o  (low_ctx_o)
   );
 
   always_ff @(posedge clk_i) begin
@@ -384,7 +420,7 @@ module lro_table
                                                                              : cur_pair;
   end
 
-  assign idle_o = !pre_valid_q && !cur_valid_q && !frame_valid_i;
+  assign idle_o = !pre_valid_q && !cur_valid_q && !frame_valid_i && low_idle;
 
   logic unused;
   assign unused = ^{look_q_i, opened_q_i, cfg_i};

@@ -196,6 +196,12 @@ package ferronic_window_pkg;
   localparam int unsigned FwLroMaxBytesBytesLsb = 0;
   localparam int unsigned FwLroMaxBytesBytesWidth = 16;
 
+  // LRO_LOW_WATER, rw
+  localparam logic [15:0] FwLroLowWaterOffset = 16'h114;
+  localparam logic [31:0] FwLroLowWaterReset = 32'h00000000;
+  localparam int unsigned FwLroLowWaterBuffersLsb = 0;
+  localparam int unsigned FwLroLowWaterBuffersWidth = 7;
+
   // LRO_CLOSED_UNTRUSTED, ro
   localparam logic [15:0] FwLroClosedUntrustedOffset = 16'h140;
   localparam logic [31:0] FwLroClosedUntrustedReset = 32'h00000000;

@@ -53,7 +53,7 @@ module regs_lro
   st_e         st_q;
   logic        ack_q, flush_q, flushed_q, mine_q;
   logic [1:0]  wait_q;
-  logic [4:1]  written_q;  // by word of the settings
+  logic [5:1]  written_q;  // by word of the settings
   lro_cfg_t    cfg_q;
   logic [31:0] rdata_q;
 
@@ -75,6 +75,7 @@ module regs_lro
       FwLroGapOffset[4:2], FwLroHoldOffset[4:2]: sound = cycles;
       FwLroMaxBytesOffset[4:2]: sound = (value[31:16] == '0) &&
                                         ((|value[15:10]) || (value[9] && (|value[8:6])));
+      FwLroLowWaterOffset[4:2]: sound = (value[31:7] == '0) && !(value[6] && (|value[5:0]));
       default:                                   sound = 1'b0;
     endcase
   end
@@ -159,14 +160,16 @@ module regs_lro
         strict:    FwLroProfileReset[0],
         gap:       FwLroGapReset[23:0],
         hold:      FwLroHoldReset[23:0],
-        max_bytes: FwLroMaxBytesReset[15:0]
+        max_bytes: FwLroMaxBytesReset[15:0],
+        low_water: FwLroLowWaterReset[6:0]
       };
     end else if (st_q == StBus && take) begin
-      for (int w = 1; w <= 4; w++) if (word == 3'(w)) written_q[w] <= 1'b1;
+      for (int w = 1; w <= 5; w++) if (word == 3'(w)) written_q[w] <= 1'b1;
       if (word == FwLroProfileOffset[4:2])  cfg_q.strict    <= value[0];
       if (word == FwLroGapOffset[4:2])      cfg_q.gap       <= value[23:0];
       if (word == FwLroHoldOffset[4:2])     cfg_q.hold      <= value[23:0];
       if (word == FwLroMaxBytesOffset[4:2]) cfg_q.max_bytes <= value[15:0];
+      if (word == FwLroLowWaterOffset[4:2]) cfg_q.low_water <= value[6:0];
     end
   end
 
@@ -174,12 +177,12 @@ module regs_lro
 
   // ---------------------------------------------------------------- the RAM
   // Upper half: the window from 0x100 on. Lower half: the settings as they are by default.
-  localparam logic [4:0][31:0] Defaults = {
-    FwLroMaxBytesReset, FwLroHoldReset, FwLroGapReset, FwLroProfileReset,
+  localparam logic [5:0][31:0] Defaults = {
+    FwLroLowWaterReset, FwLroMaxBytesReset, FwLroHoldReset, FwLroGapReset, FwLroProfileReset,
     {8'd0, 8'(MaxBuffers), 16'(Contexts)}
   };
   logic [7:0] written;
-  assign written = {3'b000, written_q, 1'b0};
+  assign written = {2'b00, written_q, 1'b0};
 
   logic        we;
   logic [6:0]  raddr, waddr;
@@ -191,7 +194,7 @@ module regs_lro
   assign sum   = ram_rd + 32'(st_q == StAdd);
   assign wdata = {sum[31:23], (st_q == StAdd) ? sum[22:0] : value[22:0]};
   prim_ram_1r1w #(
-    .Width(32), .Depth(128), .InBlock(1'b1), .ZeroInit(1'b1), .InitWords(5), .Init(Defaults)
+    .Width(32), .Depth(128), .InBlock(1'b1), .ZeroInit(1'b1), .InitWords(6), .Init(Defaults)
   ) u_ram (
     .clk_i, .we_i(rst_ni && we), .waddr_i(waddr), .wdata_i(wdata), .re_i(idle), .raddr_i(raddr),
     .rdata_o(ram_rd));

@@ -76,6 +76,8 @@ module rx_path
   output logic              buf_rewind_o,
   output qid_t              buf_rewind_q_o,
   input  logic              buf_avail_i,     // pulse: some receive queue has new buffers
+  output qid_t              buf_look_q_o,
+  input  vq_ptr_t           buf_count_i,     // buffers at hand in that queue
 
   // dma_write: commands, and the read port of the frame RAM.
   output logic              wr_cmd_valid_o,
@@ -135,10 +137,10 @@ module rx_path
   localparam int unsigned Contexts = (LroContexts == 0) ? 4 : LroContexts;
   localparam int unsigned CtxW = $clog2(Contexts);
   logic                   op_valid, op_ready, table_idle, opened, closed, touch, due, due_hold;
-  logic                   settled;
+  logic                   settled, timer_settled, low_busy, low_due;
   lro_op_t                op;
   logic [Contexts-1:0]    op_close, open, look_open;
-  logic [CtxW-1:0]        op_ctx, ctx, close_ctx, due_ctx;
+  logic [CtxW-1:0]        op_ctx, ctx, close_ctx, due_ctx, low_ctx;
   qid_t                   look_q;
   logic [13:0]            look_size, opened_pay;
   logic [15:0]            look_total, touch_total;
@@ -230,6 +232,11 @@ module rx_path
       .op_o           (op),
       .op_close_o     (op_close),
       .op_ctx_o       (op_ctx),
+      .frame_q_o      (buf_look_q_o),
+      .count_i        (buf_count_i),
+      .low_busy_o     (low_busy),
+      .low_due_o      (low_due),
+      .low_ctx_o      (low_ctx),
       .touch_i        (touch),
       .opened_i       (opened),
       .touch_ctx_i    (ctx),
@@ -257,9 +264,10 @@ module rx_path
       .due_o     (due),
       .due_ctx_o (due_ctx),
       .due_hold_o(due_hold),
-      .settled_o (settled),
+      .settled_o (timer_settled),
       .left_o    (timer_left_o)
     );
+    assign settled = timer_settled && !low_busy;
   end else begin : g_steer
     rx_steer u_steer (
       .clk_i, .rst_ni, .fn_rst_i, .pairs_in_use_i,
@@ -273,11 +281,13 @@ module rx_path
     );
     assign headers_ready = 1'b1;
     assign {op_close, op_ctx, open, look_open, look_size, look_total} = '0;
-    assign {due, due_ctx, due_hold, timer_left_o} = '0;
+    assign {due, due_ctx, due_hold, timer_left_o, low_busy, low_due, low_ctx} = '0;
+    assign {timer_settled, buf_look_q_o} = '0;
     assign settled = 1'b1;
     logic unused_lro;
     assign unused_lro = ^{lro_cfg_i, guest_tso4_i, guest_tso6_i, time_i, opened, closed, touch, ctx,
-                          look_q, close_ctx, opened_pay, touch_total};
+                          look_q, close_ctx, opened_pay, touch_total, buf_count_i, timer_settled,
+                          low_busy};
   end
   assign timer_armed_o = (open != '0);
 
@@ -310,6 +320,8 @@ module rx_path
     .due_i              (due),
     .due_ctx_i          (due_ctx),
     .due_hold_i         (due_hold),
+    .low_due_i          (low_due),
+    .low_ctx_i          (low_ctx),
     .lro_event_o,
     .flush_i            (flush_q),
     .flushed_o          (flushed),

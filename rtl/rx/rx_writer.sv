@@ -73,6 +73,8 @@ module rx_writer
   input  logic         due_i,
   input  logic [CtxW-1:0] due_ctx_i,
   input  logic         due_hold_i,
+  input  logic         low_due_i,       // few buffers are left: this one is to be delivered
+  input  logic [CtxW-1:0] low_ctx_i,
   output lro_event_t   lro_event_o,
   // Deliver all that is held, and begin nothing until the request is gone.
   input  logic         flush_i,
@@ -175,7 +177,8 @@ module rx_writer
   set_t         forget;             // units whose queue is gone
   wire          forgets = (forget != '0);
   wire          due = due_i && open_i[due_ctx_i];
-  wire          close_wants = forgets || (!pause_i && ((flush_i && open_i != '0) || due));
+  wire          close_wants = forgets || (!pause_i && ((flush_i && open_i != '0) || due ||
+                                                       low_due_i));
 
   // The segment under decision.
   logic        seg_none_q, seg_off_q, seg_err_q, seg_last_q, seg_fits_q;
@@ -507,8 +510,8 @@ module rx_writer
       after       = begins(op_i.kind);
     end else if (state_q == StIdle || state_q == StWait) begin
       close_load  = close_wants;
-      close_set   = forgets ? forget : flush_i ? open_i : one(due_ctx_i);
-      close_cause = flush_i ? LroStopped : due_hold_i ? LroHold : LroGap;
+      close_set   = forgets ? forget : flush_i ? open_i : one(low_due_i ? low_ctx_i : due_ctx_i);
+      close_cause = flush_i ? LroStopped : low_due_i ? LroLowWater : due_hold_i ? LroHold : LroGap;
       after       = state_q;
     end else if (dec_fails) begin
       close_load  = starved || appends;

@@ -78,6 +78,8 @@ module virtio_engine
   input  logic             rxb_commit_i,
   input  logic             rxb_rewind_i,
   output logic             buf_avail_o,
+  input  qid_t             rxb_look_q_i,
+  output vq_ptr_t          rxb_count_o,    // buffers at hand in that queue
 
   input  logic             txb_req_valid_i,
   output logic             txb_req_ready_o,
@@ -502,6 +504,7 @@ module virtio_engine
   );
 
   logic walk_rx_idle, walk_tx_idle, rx_has;
+  vq_ptr_t tx_count;
   qid_t rx_work_q;
   vq_walker #(.NumQueues(NumQueues), .Depth(RxDepth), .IsRx(1'b1)) u_walk_rx (
     .clk_i, .rst_ni, .fn_rst_i, .clear_i,
@@ -521,8 +524,9 @@ module virtio_engine
     .rewind_i       (rxb_rewind_i),
     .work_valid_o   (buf_avail_o),
     .work_q_o       (rx_work_q),
-    .check_q_i      ('0),
+    .check_q_i      (rxb_look_q_i),
     .check_has_o    (rx_has),
+    .check_count_o  (rxb_count_o),
     .credit_valid_o (crx_valid),
     .credit_ready_i (crx_ready),
     .credit_q_o     (crx_q),
@@ -562,6 +566,7 @@ module virtio_engine
     .work_q_o,
     .check_q_i,
     .check_has_o    (has_work_o),
+    .check_count_o  (tx_count),
     .credit_valid_o (ctx_valid),
     .credit_ready_i (ctx_ready),
     .credit_q_o     (ctx_q),
@@ -662,5 +667,5 @@ module virtio_engine
   // Which queue broke is seen in the waveform; software resets the whole device.
   logic unused;
   assign unused = ^{err_avail_q, err_load_q, err_rx_q, err_tx_q, tx_error_q_i, rx_has, rx_work_q,
-                    ram_waddr_i, clear_i};
+                    tx_count, ram_waddr_i, clear_i};
 endmodule

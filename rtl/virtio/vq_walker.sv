@@ -47,11 +47,12 @@ module vq_walker
   input  logic         commit_i,     // pulses; the queue is that of the last request
   input  logic         rewind_i,
 
-  // A queue has something (pulse), and whether it has (combinational look-up).
+  // A queue has something (pulse); whether, and how many buffers (combinational look-up).
   output logic         work_valid_o,
   output qid_t         work_q_o,
   input  qid_t         check_q_i,
   output logic         check_has_o,
+  output vq_ptr_t      check_count_o,
 
   output logic         credit_valid_o,
   input  logic         credit_ready_i,
@@ -176,6 +177,7 @@ module vq_walker
   assign work_valid_o = store && !fn_rst_i;
   assign work_q_o     = head_q_i;
   assign check_has_o  = (wr_check != commit_check);
+  assign check_count_o = wr_check - commit_check;
 
   // Room is reported every eighth head, and when one is left or nothing.
   logic credit_set;

@@ -24,6 +24,10 @@ pub struct LroArgs {
     /// Longest packet that the card merges, 576 to 65535 bytes; 65535 if not given.
     #[arg(long, value_name = "BYTES")]
     lro_max_bytes: Option<u32>,
+    /// With fewer buffers than this in a queue the card delivers what it holds for it, 0 to 64, 0 for
+    /// not before there is none; 0 if not given.
+    #[arg(long, value_name = "BUFFERS")]
+    lro_low_water: Option<u32>,
 }
 
 /// Profiles of merging.
@@ -56,9 +60,12 @@ impl LroArgs {
             gap: self.lro_gap_us.map_or(usual.gap, Duration::from_micros),
             hold: self.lro_hold_us.map_or(usual.hold, Duration::from_micros),
             max_bytes: self.lro_max_bytes.unwrap_or(usual.max_bytes),
+            low_water: self.lro_low_water.unwrap_or(usual.low_water),
         };
-        let set =
-            self.lro_gap_us.is_some() || self.lro_hold_us.is_some() || self.lro_max_bytes.is_some();
+        let set = self.lro_gap_us.is_some()
+            || self.lro_hold_us.is_some()
+            || self.lro_max_bytes.is_some()
+            || self.lro_low_water.is_some();
         if options.profile != Profile::Off {
             return Ok(if set || self.lro.is_some() {
                 LroRequest::Needed(options)
@@ -68,8 +75,8 @@ impl LroArgs {
         }
         if set {
             return Err(CliError::Usage(
-                "--lro-gap-us, --lro-hold-us and --lro-max-bytes mean nothing without merging: \
-                 give --lro strict, too"
+                "--lro-gap-us, --lro-hold-us, --lro-max-bytes and --lro-low-water mean nothing \
+                 without merging: give --lro strict, too"
                     .into(),
             ));
         }
@@ -90,11 +97,12 @@ pub fn words(device: &Device) -> Result<String, CliError> {
     Ok(match device.lro()? {
         None => "no (not asked for, or this card does not have it)".into(),
         Some(options) => format!(
-            "{}, gap {} us, hold {} us, at most {} bytes",
+            "{}, gap {} us, hold {} us, at most {} bytes, low water {}",
             options.profile,
             options.gap.as_micros(),
             options.hold.as_micros(),
-            options.max_bytes
+            options.max_bytes,
+            options.low_water
         ),
     })
 }
@@ -108,6 +116,7 @@ pub fn params(device: &Device) -> Result<Value, CliError> {
             "lro_gap_us": options.gap.as_micros() as u64,
             "lro_hold_us": options.hold.as_micros() as u64,
             "lro_max_bytes": options.max_bytes,
+            "lro_low_water": options.low_water,
         }),
     })
 }
@@ -139,12 +148,13 @@ mod tests {
             ("--lro strict", Profile::Strict, LroRequest::Needed(usual)),
             ("--lro strict", Profile::Off, LroRequest::Needed(usual)),
             (
-                "--lro-gap-us 250 --lro-hold-us 8000 --lro-max-bytes 9000",
+                "--lro-gap-us 250 --lro-hold-us 8000 --lro-max-bytes 9000 --lro-low-water 8",
                 Profile::Strict,
                 LroRequest::Needed(LroOptions {
                     gap: Duration::from_micros(250),
                     hold: Duration::from_millis(8),
                     max_bytes: 9_000,
+                    low_water: 8,
                     ..usual
                 }),
             ),
@@ -152,7 +162,11 @@ mod tests {
             let found = request(line, default).unwrap_or_else(|e| panic!("{line}: {e}"));
             assert_eq!(found, wanted, "{line}");
         }
-        for line in ["--lro off --lro-gap-us 1", "--lro off --lro-max-bytes 999"] {
+        for line in [
+            "--lro off --lro-gap-us 1",
+            "--lro off --lro-max-bytes 999",
+            "--lro off --lro-low-water 1",
+        ] {
             let error = request(line, Profile::Strict).expect_err(line);
             assert!(error.to_string().contains("--lro strict"), "{error}");
         }

@@ -22,6 +22,8 @@ use crate::virtio::transport::Registers;
 const MAX_CYCLES: u64 = 8_388_607;
 const MIN_BYTES: u32 = 576;
 const MAX_BYTES: u32 = 65_535;
+/// Most buffers that the card takes as few.
+const MAX_LOW_WATER: u32 = 64;
 
 /// Rules by which segments are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,9 @@ pub struct LroOptions {
     pub hold: Duration,
     /// Longest IP packet of a unit, 576 to 65,535 bytes.
     pub max_bytes: u32,
+    /// With fewer buffers than this posted to its queue, a frame first delivers the oldest unit that
+    /// is held for this queue; up to 64, 0 for never.
+    pub low_water: u32,
 }
 
 impl Default for LroOptions {
@@ -80,6 +85,7 @@ impl Default for LroOptions {
             gap: Duration::from_micros(100),
             hold: Duration::from_micros(400),
             max_bytes: MAX_BYTES,
+            low_water: 0,
         }
     }
 }
@@ -149,6 +155,9 @@ pub enum LroError {
     /// A length that the card cannot keep.
     #[error("a longest packet of {0} bytes is not possible; give {MIN_BYTES} to {MAX_BYTES}")]
     Length(u32),
+    /// More buffers than the card can call few.
+    #[error("a low-water mark of {0} buffers is not possible; give at most {MAX_LOW_WATER}")]
+    LowWater(u32),
     /// The card has no such profile.
     #[error("this card does not have the profile `{0}`; it has `off` and `strict`")]
     Profile(Profile),
@@ -278,6 +287,7 @@ impl<'a> Lro<'a> {
             gap: self.time(w::LRO_GAP_CYCLES.get(read(w::LRO_GAP)?).into()),
             hold: self.time(w::LRO_HOLD_CYCLES.get(read(w::LRO_HOLD)?).into()),
             max_bytes: w::LRO_MAX_BYTES_BYTES.get(read(w::LRO_MAX_BYTES)?),
+            low_water: w::LRO_LOW_WATER_BUFFERS.get(read(w::LRO_LOW_WATER)?),
         })
     }
 
@@ -292,6 +302,9 @@ impl<'a> Lro<'a> {
         if !(MIN_BYTES..=MAX_BYTES).contains(&options.max_bytes) {
             return Err(LroError::Length(options.max_bytes).into());
         }
+        if options.low_water > MAX_LOW_WATER {
+            return Err(LroError::LowWater(options.low_water).into());
+        }
         let number = options.profile.number();
         if self.write(w::LRO_PROFILE, number)? != number {
             return Err(LroError::Profile(options.profile).into());
@@ -300,6 +313,7 @@ impl<'a> Lro<'a> {
             ("LRO_GAP", w::LRO_GAP, gap),
             ("LRO_HOLD", w::LRO_HOLD, hold),
             ("LRO_MAX_BYTES", w::LRO_MAX_BYTES, options.max_bytes),
+            ("LRO_LOW_WATER", w::LRO_LOW_WATER, options.low_water),
         ] {
             let found = self.write(offset, written)?;
             if found != written {

@@ -124,14 +124,22 @@ fn settings_are_written_in_cycles_and_read_back() {
         gap: Duration::from_micros(250),
         hold: Duration::from_millis(8),
         max_bytes: 9_000,
+        low_water: 8,
         ..LroOptions::default()
     };
     let (device, _pair) = open(&card, wish(LroRequest::Needed(options))).unwrap();
     let registers = |card: &SoftCard| {
         let lro = card.model().lro.clone().unwrap();
-        [w::LRO_PROFILE, w::LRO_GAP, w::LRO_HOLD, w::LRO_MAX_BYTES].map(|at| lro[&at])
+        [
+            w::LRO_PROFILE,
+            w::LRO_GAP,
+            w::LRO_HOLD,
+            w::LRO_MAX_BYTES,
+            w::LRO_LOW_WATER,
+        ]
+        .map(|at| lro[&at])
     };
-    assert_eq!(registers(&card), [1, 31_250, 1_000_000, 9_000]);
+    assert_eq!(registers(&card), [1, 31_250, 1_000_000, 9_000, 8]);
     assert_eq!(device.lro().unwrap(), Some(options));
     let window = device.window().unwrap();
     assert_eq!(window.lro().unwrap().unwrap().capacity().unwrap(), (16, 64));
@@ -140,10 +148,11 @@ fn settings_are_written_in_cycles_and_read_back() {
         gap: Duration::from_nanos(1),
         hold: Duration::from_nanos(67_108_856),
         max_bytes: 576,
+        low_water: 64,
         ..options
     };
     device.set_lro(&edge).unwrap();
-    assert_eq!(registers(&card), [1, 1, 8_388_607, 576]);
+    assert_eq!(registers(&card), [1, 1, 8_388_607, 576, 64]);
     let before = card.model().lro_writes.len();
     for wrong in [
         LroOptions {
@@ -166,10 +175,17 @@ fn settings_are_written_in_cycles_and_read_back() {
             max_bytes: 65_536,
             ..edge
         },
+        LroOptions {
+            low_water: 65,
+            ..edge
+        },
     ] {
         let why = why(device.set_lro(&wrong));
         assert!(
-            matches!(why, LroError::Time { .. } | LroError::Length(_)),
+            matches!(
+                why,
+                LroError::Time { .. } | LroError::Length(_) | LroError::LowWater(65)
+            ),
             "{why}"
         );
     }
@@ -196,13 +212,14 @@ fn settings_that_the_card_does_not_keep_are_errors() {
     assert_eq!(found, LroError::Profile(Profile::Relaxed));
     assert!(found.to_string().contains("`relaxed`"));
     assert_eq!(card.model().status, 0, "the card is left reset");
-    for register in [w::LRO_GAP, w::LRO_HOLD, w::LRO_MAX_BYTES] {
+    for register in [w::LRO_GAP, w::LRO_HOLD, w::LRO_MAX_BYTES, w::LRO_LOW_WATER] {
         let card = SoftCard::merging(MERGING, 1, 64);
         card.model().stuck = Some(register);
         let options = LroOptions {
             gap: Duration::from_micros(1),
             hold: Duration::from_micros(2),
             max_bytes: 1_000,
+            low_water: 1,
             ..LroOptions::default()
         };
         let found = why(open(&card, wish(LroRequest::Needed(options))));

@@ -240,6 +240,14 @@ pub const LRO_MAX_BYTES: u64 = 0x110;
 /// Field of [`LRO_MAX_BYTES`]. 576 to 65,535; a write of another value is ignored. Unit: bytes.
 pub const LRO_MAX_BYTES_BYTES: Field = Field { lsb: 0, width: 16 };
 
+/// With fewer buffers than this in its queue, a frame first delivers the oldest packet that is held
+/// for that queue. Counted are the buffers that the card has fetched and not used, of which it
+/// keeps up to 128 a queue. Complete as LRO_PROFILE is, and restored likewise.
+pub const LRO_LOW_WATER: u64 = 0x114;
+/// Field of [`LRO_LOW_WATER`]. 0 to 64, 0 for never; a write of another value is ignored. Unit:
+/// buffers.
+pub const LRO_LOW_WATER_BUFFERS: Field = Field { lsb: 0, width: 7 };
+
 /// Packets that were held and delivered because a frame of its queue had an IPv4 header sum that is
 /// wrong, so that it may be of any flow. Unit: packets.
 pub const LRO_CLOSED_UNTRUSTED: u64 = 0x140;
@@ -708,6 +716,14 @@ pub const REGISTERS: &[Register] = &[
         offset: LRO_MAX_BYTES,
         access: Access::ReadWrite,
         reset: Some(0x0000ffff),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "LRO_LOW_WATER",
+        offset: LRO_LOW_WATER,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
         count: 1,
         stride: 0,
     },

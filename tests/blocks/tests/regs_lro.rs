@@ -8,7 +8,13 @@ use ferronic_spec::window as w;
 
 const CONTEXTS: u32 = 16;
 const CAUSES: u64 = 26;
-const SETTINGS: [u64; 4] = [w::LRO_PROFILE, w::LRO_GAP, w::LRO_HOLD, w::LRO_MAX_BYTES];
+const SETTINGS: [u64; 5] = [
+    w::LRO_PROFILE,
+    w::LRO_GAP,
+    w::LRO_HOLD,
+    w::LRO_MAX_BYTES,
+    w::LRO_LOW_WATER,
+];
 
 /// What the registers are.
 struct Model {
@@ -22,6 +28,7 @@ fn defaults() -> BTreeMap<u64, u32> {
         (w::LRO_GAP, 12_500),
         (w::LRO_HOLD, 50_000),
         (w::LRO_MAX_BYTES, 65_535),
+        (w::LRO_LOW_WATER, 0),
     ]
     .into()
 }
@@ -31,6 +38,7 @@ fn sound(register: u64, value: u32) -> bool {
         w::LRO_PROFILE => value <= 1,
         w::LRO_GAP | w::LRO_HOLD => (1..=8_388_607).contains(&value),
         w::LRO_MAX_BYTES => (576..=65_535).contains(&value),
+        w::LRO_LOW_WATER => value <= 64,
         _ => false,
     }
 }
@@ -90,6 +98,7 @@ impl Bench {
             (w::LRO_GAP, of("gap")),
             (w::LRO_HOLD, of("hold")),
             (w::LRO_MAX_BYTES, of("max_bytes")),
+            (w::LRO_LOW_WATER, of("low_water")),
         ]
         .into()
     }

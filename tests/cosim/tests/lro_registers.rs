@@ -6,11 +6,12 @@ use ferronic_sim::SimConfig;
 use ferronic_spec::pci::bar0;
 use ferronic_spec::{Features, window};
 
-const SETTINGS: [(u64, u32, u32); 4] = [
+const SETTINGS: [(u64, u32, u32); 5] = [
     (window::LRO_PROFILE, 1, 0),
     (window::LRO_GAP, 12_500, 25_000),
     (window::LRO_HOLD, 50_000, 8_388_607),
     (window::LRO_MAX_BYTES, 65_535, 9_000),
+    (window::LRO_LOW_WATER, 0, 64),
 ];
 
 fn set(raw: &Raw, register: u64, value: u32) {

@@ -86,12 +86,13 @@ pub fn net_config() -> [u8; 64] {
 }
 
 /// What the settings of LRO are after a reset.
-pub const LRO_DEFAULTS: [(u64, u32); 5] = [
+pub const LRO_DEFAULTS: [(u64, u32); 6] = [
     (w::LRO_CAPS, 64 << 16 | 16),
     (w::LRO_PROFILE, 1),
     (w::LRO_GAP, 12_500),
     (w::LRO_HOLD, 50_000),
     (w::LRO_MAX_BYTES, 65_535),
+    (w::LRO_LOW_WATER, 0),
 ];
 
 pub fn window_read(model: &Model, offset: u64, queues: u64) -> u64 {
@@ -118,12 +119,13 @@ pub fn window_read(model: &Model, offset: u64, queues: u64) -> u64 {
 pub fn window_write(model: &mut Model, offset: u64, value: u64) {
     let pairs = model.regs.len() as u64 / 2;
     if let Some(lro) = &mut model.lro
-        && (w::LRO_PROFILE..=w::LRO_MAX_BYTES).contains(&offset)
+        && (w::LRO_PROFILE..=w::LRO_LOW_WATER).contains(&offset)
     {
         model.lro_writes.push((offset, value as u32));
         let good = match offset {
             w::LRO_PROFILE => value <= 1,
             w::LRO_MAX_BYTES => (576..=65_535).contains(&value),
+            w::LRO_LOW_WATER => value <= 64,
             _ => (1..=8_388_607).contains(&value),
         };
         if good && model.stuck != Some(offset) {

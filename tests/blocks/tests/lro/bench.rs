@@ -126,6 +126,7 @@ impl Bench {
             ("gap", settings.gap),
             ("hold", settings.hold),
             ("max_bytes", settings.max_bytes),
+            ("low_water", settings.low_water),
         ];
         let bits = layout("lro_cfg_t").pack(&fields);
         self.block.set("lro_cfg_i", bits);
@@ -197,6 +198,9 @@ impl Bench {
         let lanes = self.lanes;
         let some = self.post_all(rng);
         self.block.set("buf_avail_i", some || rng.chance(2));
+        let look = self.block.word("buf_look_q_o");
+        let at_hand = self.walker.posted.get(&look).map_or(0, VecDeque::len);
+        self.block.set("buf_count_i", at_hand.min(128) as u64);
         self.block.set("time_i", self.time & 0x1ff_ffff);
         self.time += 1;
         self.walker.drive(&mut self.block, rng);

@@ -3,6 +3,7 @@
 //! model where time and buffers do not matter, and with the stream where they do.
 
 mod bench;
+mod low;
 mod moments;
 mod rules;
 mod settings;

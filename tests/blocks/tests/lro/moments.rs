@@ -27,6 +27,7 @@ fn bench(width: usize, seed: u64, pairs: u16, rng: &mut Rng) -> Result<Bench, Fa
     bench.set(Settings {
         gap,
         hold: 2 * gap,
+        low_water: rng.pick(&[0, 0, 60]),
         ..Settings::LONG
     });
     Ok(bench)
@@ -88,6 +89,7 @@ fn harmless(width: usize, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
                         strict: rng.chance(80),
                         max_bytes,
                         gap: rng.pick(&[100, 3000]),
+                        low_water: rng.pick(&[0, 30]),
                         ..Settings::LONG
                     });
                 }

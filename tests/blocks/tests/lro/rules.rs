@@ -21,7 +21,6 @@ fn impossible(vector: &Vector) -> Option<&'static str> {
     let arrivals = &vector.arrivals;
     let why = [
         (config.profile == Profile::Relaxed, "a profile it has not"),
-        (config.low_water > 0, "it has no low-water mark"),
         (matches!(config.star, Star::Queue), "it closes by addresses"),
         (config.max_buffers != 64, "a unit has at most 64 buffers"),
         (config.contexts != 16, "it has 16 contexts"),
@@ -46,6 +45,7 @@ fn run(vector: &Vector, width: usize, apart: bool) -> Result<(), Failure> {
     bench.set(Settings {
         strict: config.profile == Profile::Strict,
         max_bytes: config.max_bytes as u64,
+        low_water: config.low_water as u64,
         ..Settings::LONG
     });
     bench.rates = Rates::FULL;

@@ -44,6 +44,7 @@ pub struct Settings {
     pub gap: u64,
     pub hold: u64,
     pub max_bytes: u64,
+    pub low_water: u64,
 }
 
 impl Settings {
@@ -53,6 +54,7 @@ impl Settings {
         gap: (1 << 23) - 1,
         hold: (1 << 23) - 1,
         max_bytes: 65_535,
+        low_water: 0,
     };
 }
 

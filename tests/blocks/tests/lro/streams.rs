@@ -109,6 +109,7 @@ fn anyhow(width: usize, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
     bench.set(Settings {
         gap,
         hold: gap * rng.range(1, 5),
+        low_water: rng.pick(&[0, 0, 1, 10, 64]),
         ..Settings::LONG
     });
     let flows = rng.pick(&[1, 3, 8, 20, 70]);

@@ -20,6 +20,8 @@ pub struct Settings {
     pub hold: u64,
     /// Bytes of a merged packet.
     pub max_bytes: u16,
+    /// Fewer buffers are few.
+    pub low_water: u8,
 }
 
 impl Default for Settings {
@@ -30,6 +32,7 @@ impl Default for Settings {
             gap: LONGEST - 1,
             hold: LONGEST - 1,
             max_bytes: u16::MAX,
+            low_water: 0,
         }
     }
 }
@@ -41,6 +44,7 @@ impl Settings {
             (window::LRO_GAP, self.gap),
             (window::LRO_HOLD, self.hold),
             (window::LRO_MAX_BYTES, self.max_bytes.into()),
+            (window::LRO_LOW_WATER, self.low_water.into()),
             (window::LRO_PROFILE, self.strict.into()),
         ];
         for (register, value) in values {
@@ -54,6 +58,7 @@ impl Settings {
         config.gap = self.gap;
         config.hold = self.hold;
         config.max_bytes = self.max_bytes.into();
+        config.low_water = self.low_water.into();
     }
 }
 

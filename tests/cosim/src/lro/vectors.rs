@@ -22,7 +22,6 @@ pub fn impossible(vector: &Vector) -> Option<&'static str> {
     };
     let why = [
         (config.profile == Profile::Relaxed, "a profile it has not"),
-        (config.low_water > 0, "it has no low-water mark"),
         (matches!(config.star, Star::Queue), "it closes by addresses"),
         (config.max_buffers != 64, "a unit has at most 64 buffers"),
         (config.contexts != 16, "it has 16 contexts"),
@@ -77,6 +76,7 @@ pub fn run(vector: &Vector, data_w: u32) -> Result<(), String> {
         gap: cycles(config.gap),
         hold: cycles(config.hold),
         max_bytes: config.max_bytes as u16,
+        low_water: config.low_water as u8,
     };
     let sim = SimConfig {
         data_w,

@@ -5,6 +5,7 @@
 mod bench;
 mod bugs;
 mod figures;
+mod low;
 mod off;
 mod ready;
 mod resets;

@@ -322,7 +322,6 @@ fn vectors_that_are_not_for_the_whole_card_are_these() {
         (38, "a setting below one segment"),
         (39, "4 buffers are filled"),
         (39, "one byte more"),
-        (39, "below the mark the oldest closes"),
         // Other contexts and tags: row 40 has such streams for the card's own, too.
         (40, "three flows in two contexts"),
         (40, "nine flows in eight contexts"),

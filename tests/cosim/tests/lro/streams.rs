@@ -143,6 +143,7 @@ fn anyhow(data_w: u32, count: u64) {
             gap,
             hold: gap * rng.range(1, 5),
             max_bytes: rng.pick(&[65_535, 9000, 576]),
+            low_water: rng.pick(&[0, 0, 1, 16, 64]),
         };
         let flows = rng.pick(&[1, 3, 8, 20, 70]);
         let arrivals = frames(&mut Traffic::new(seed, flows, 1, gap));

@@ -204,6 +204,7 @@ fn settings_take_effect_after_what_was_held_is_delivered() {
             (window::LRO_GAP, 7777),
             (window::LRO_HOLD, 77_777),
             (window::LRO_MAX_BYTES, 9000),
+            (window::LRO_LOW_WATER, 20),
             (window::PAIRS_IN_USE, 1),
         ];
         for (register, value) in changes {
@@ -268,6 +269,8 @@ fn settings_that_are_none_change_nothing_and_deliver_nothing() {
             (window::LRO_HOLD, u32::MAX.into()),
             (window::LRO_MAX_BYTES, 575),
             (window::LRO_MAX_BYTES, 65_536 + 576),
+            (window::LRO_LOW_WATER, 65),
+            (window::LRO_LOW_WATER, 1 << 7),
         ] {
             let before = raw.window(register);
             raw.set(window::BASE + register, 4, value);
@@ -288,6 +291,7 @@ fn settings_have_their_defaults_after_each_reset() {
         (window::LRO_GAP, 12_500),
         (window::LRO_HOLD, 50_000),
         (window::LRO_MAX_BYTES, 65_535),
+        (window::LRO_LOW_WATER, 0),
     ];
     let receiver = Bench::new("defaults", WIDTHS[0], 0).open();
     let raw = receiver.close();
@@ -300,6 +304,7 @@ fn settings_have_their_defaults_after_each_reset() {
             gap: 5,
             hold: 6,
             max_bytes: 777,
+            low_water: 7,
         }
         .write(&raw);
         if flr {
