@@ -16,6 +16,7 @@ module ferronic_core
   // Simulation may skip idle time; a board has no use for the logic, and `idle_o` is 0 there.
   parameter bit TimeSkip = 1'b1,
   parameter int unsigned LroContexts = 16,  // flows whose segments are merged at once; 0: none
+  parameter bit LroRelaxed = 1'b1,          // there is a profile that cannot be undone, too
   localparam int unsigned BytesW = $clog2(DataW / 8) + 1
 ) (
   input  logic              clk_i,
@@ -244,7 +245,7 @@ module ferronic_core
   virtio_engine #(
     .DataW(DataW), .NumQueues(NumQueues), .NumVectors(NumVectors), .RxDepth(RxDepth),
     .TxDepth(TxDepth), .MaxBuffers(MaxBuffers), .Lro(Lro),
-    .LroContexts(LroContexts)
+    .LroContexts(LroContexts), .LroRelaxed(LroRelaxed)
   ) u_virtio (
     .clk_i, .rst_ni,
     .fn_rst_i          (fn_rst),
@@ -341,7 +342,7 @@ module ferronic_core
                                                : strap_i.mtu + 16'(MinFrameBytes);
 
   rx_path #(.DataW(DataW), .MaxBuffers(MaxBuffers), .LroContexts(LroContexts),
-            .QueuePairs(QueuePairs)) u_rx (
+            .LroRelaxed(LroRelaxed), .QueuePairs(QueuePairs)) u_rx (
     .clk_i, .rst_ni,
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),

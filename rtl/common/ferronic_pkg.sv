@@ -150,7 +150,8 @@ package ferronic_pkg;
   // ---------------------------------------------------------------- large receive offload
   // Settings, as the window has them. `gap` and `hold` count cycles of the time base.
   typedef struct packed {
-    logic        strict;    // segments are merged, by the strict rules; otherwise nothing is
+    logic        strict;    // segments are merged, by the strict rules
+    logic        relaxed;   // or by the relaxed ones; otherwise nothing is
     logic [23:0] gap;       // since the last segment
     logic [23:0] hold;      // since the first
     logic [15:0] max_bytes; // of a merged packet, from its IP header on

@@ -13,13 +13,17 @@
 module lro_close_fv
   import ferronic_pkg::*;
   import lro_pkg::*;
-(
+#(
+  parameter bit Relaxed = 1'b0
+) (
   input logic       clk_i,
   input logic       start_i,
   input logic       push_i,
   input logic       forget_i,
   input logic       v6_i,
   input logic       merged_i,
+  input logic       relaxed_i,
+  input logic       stamped_i,      // it has time stamps
   input logic [1:0] tags_i,
   input logic [1:0] full_i,         // buffers before the last
   input logic       drained_i,
@@ -30,7 +34,7 @@ module lro_close_fv
   logic rst_n = 1'b0;
   always_ff @(posedge clk_i) rst_n <= 1'b1;
 
-  logic busy_q, forget_q, push_q, v6_q, merged_q;
+  logic busy_q, forget_q, push_q, v6_q, merged_q, relaxed_q, stamped_q;
   logic [1:0] tags_q;
   logic [5:0] full_q;
   wire  start = start_i && !busy_q && rst_n;
@@ -53,10 +57,12 @@ module lro_close_fv
     last.merged      = merged_q;
     last.full        = full_q;
     last.buffer.id   = LastId;
+    last.latest.on      = relaxed_q;
+    last.latest.stamped = stamped_q;
   end
   always_ff @(posedge clk_i) if (list_re) listed_q <= '{id: 11'(list_at), len: '0};
 
-  lro_close u_dut (
+  lro_close #(.Relaxed(Relaxed)) u_dut (
     .clk_i,
     .rst_ni         (rst_n),
     .fn_rst_i       (1'b0),
@@ -88,21 +94,24 @@ module lro_close_fv
   );
 
   // ---------------------------------------------------------------- the unit that is closed
-  typedef enum logic [2:0] {Header, Length, Sum, Flags, Tcp, None} field_e;
+  typedef enum logic [2:0] {Header, Length, Sum, Ack, Flags, Tcp, Echo, None} field_e;
   field_e     field_q, field_next;      // to be written next
   logic [6:0] count_q;                  // entries that left
-  logic [5:0] filled_q;                 // places
+  logic [7:0] filled_q;                 // places
   logic       wrote_q, drained_q;
   wire [7:0]  ip_at = 8'd26 + {4'd0, tags_q, 2'b00};     // behind the virtio header
   wire [7:0]  l4_at = ip_at + (v6_q ? 8'd40 : 8'd20);
   logic [7:0] at;
   logic [2:0] place;
+  logic [15:0] bytes;
   always_comb begin
     unique case (field_q)
       Header:  begin at = 8'd0;                          place = 3'd0; end
       Length:  begin at = ip_at + (v6_q ? 8'd4 : 8'd2);  place = 3'd2; end
-      Sum:     begin at = ip_at + 8'd10;                 place = 3'd3; end
+      Sum:     begin at = ip_at + (relaxed_q ? 8'd8 : 8'd10); place = 3'd3; end
+      Ack:     begin at = l4_at + 8'd8;                  place = 3'd6; end
       Flags:   begin at = l4_at + 8'd13;                 place = 3'd4; end
+      Echo:    begin at = l4_at + 8'd28;                 place = 3'd7; end
       default: begin at = l4_at + 8'd16;                 place = 3'd5; end
     endcase
     unique case (field_q)
@@ -112,8 +121,27 @@ module lro_close_fv
       Flags:   field_next = Tcp;
       default: field_next = None;
     endcase
+    // The flags go together with window and sum.
+    if (relaxed_q) begin
+      unique case (field_q)
+        Header:  field_next = Length;
+        Length:  field_next = v6_q ? Ack : Sum;
+        Sum:     field_next = Ack;
+        Ack:     field_next = Flags;
+        Flags:   field_next = stamped_q ? Echo : None;
+        default: field_next = None;
+      endcase
+    end
+    bytes = 16'd2;
+    unique case (field_q)
+      Header:    bytes = 16'd12;
+      Flags:     bytes = relaxed_q ? 16'd5 : 16'd1;
+      Length:    if (relaxed_q && v6_q) bytes = 16'd4;
+      Sum:       if (relaxed_q) bytes = 16'd4;
+      Ack, Echo: bytes = 16'd4;
+      default: ;
+    endcase
   end
-  wire [15:0] bytes = (field_q == Header) ? 16'd12 : (field_q == Flags) ? 16'd1 : 16'd2;
 
   always_ff @(posedge clk_i) begin
     if (!rst_n) busy_q <= 1'b0;
@@ -123,6 +151,8 @@ module lro_close_fv
       push_q   <= push_i;
       v6_q     <= v6_i;
       merged_q <= merged_i;
+      relaxed_q <= Relaxed && relaxed_i;
+      stamped_q <= stamped_i;
       tags_q   <= tags_i;
       full_q   <= 6'(full_i);
       field_q  <= Header;

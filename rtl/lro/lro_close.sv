@@ -5,10 +5,11 @@
 // A unit of one segment was written with the header it needs. One of several gets, by small writes
 // over the start of its first buffer: the virtio header of a large packet (virtio 1.2, "Device
 // Operation" of the network device), the length of the IP packet and the sum of an IPv4 header, PSH
-// if its last segment has it, and the sum of TCP's pseudo header, not inverted. The bytes are laid
-// beside the frames in the receive RAM, which stays as it is only while no frame is released: so
-// what was issued before has to be done first (`drained_i`). The used entries follow as tokens, the
-// last with `publish`, and so become visible at once.
+// if its last segment has it, and the sum of TCP's pseudo header, not inverted; by the relaxed
+// profile what the unit has of later segments, too. The bytes are laid beside the frames in the
+// receive RAM, which stays as it is only while no frame is released: so what was issued before has
+// to be done first (`drained_i`). The used entries follow as tokens, the last with `publish`, and
+// so become visible at once.
 //
 // Latency: three cycles and one for each buffer (two if it is not the last); with headers, those
 // before are waited for, and some twenty more.
@@ -19,7 +20,9 @@
 module lro_close
   import ferronic_pkg::*;
   import lro_pkg::*;
-(
+#(
+  parameter bit Relaxed = 1'b0   // that profile can be set
+) (
   input  logic           clk_i,
   input  logic           rst_ni,
   input  logic           fn_rst_i,
@@ -76,7 +79,8 @@ module lro_close
   wire last   = (at_q == end_i.full);
 
   // ---------------------------------------------------------------- what the headers say
-  logic [15:0] ip_len_q, ip_sum_q, tcp_sum_q;
+  wire         relaxed = Relaxed && end_i.latest.on;
+  logic [15:0] ip_len_q, ip_rest_q, ip_sum_q, tcp_sum_q;
   function automatic logic [15:0] add(input logic [15:0] a, input logic [15:0] b);
     logic [16:0] once;
     once = 17'(a) + 17'(b);
@@ -90,9 +94,10 @@ module lro_close
   always_ff @(posedge clk_i) begin
     if (st_q == StLoad) begin
       ip_len_q  <= v6 ? total_i - 16'd40 : total_i;
-      ip_sum_q  <= ~add(head_i.head.ip_base, total_i);
+      ip_rest_q <= add(head_i.head.ip_base, total_i);
       tcp_sum_q <= add(head_i.head.addr_sum, pseudo);
     end
+    ip_sum_q <= ~(Relaxed ? add(ip_rest_q, {end_i.latest.ttl, 8'd0}) : ip_rest_q);
   end
 
   wire [7:0] ip_at = 8'd14 + {4'd0, head_i.head.tags, 2'b00};
@@ -100,21 +105,36 @@ module lro_close
   localparam logic [7:0] NeedsCsum = 8'd1, GsoTcp4 = 8'd1, GsoTcp6 = 8'd4;
   localparam logic [15:0] CsumOffset = 16'd16;
 
-  // Places: the virtio header (two), IP length, IPv4 sum, flags, TCP sum.
+  // Places: the virtio header (two), IP length, IPv4 sum, flags, TCP sum. By the relaxed profile:
+  // with IPv6's length the hop limit, with IPv4's sum the time to live before, with the flags the
+  // window and TCP's sum behind, acknowledgement, echoed time stamp.
   localparam logic [2:0] PlHeader = 3'd0, PlHeader2 = 3'd1, PlLength = 3'd2, PlSum = 3'd3,
-                         PlFlags = 3'd4, PlTcp = 3'd5;
+                         PlFlags = 3'd4, PlTcp = 3'd5, PlAck = 3'd6, PlEcho = 3'd7;
+  localparam logic [2:0] PlLast = Relaxed ? PlEcho : PlTcp;
+  wire [2:0] end_place = !relaxed ? PlTcp : end_i.latest.stamped ? PlEcho : PlFlags;
+  localparam logic [7:0] ProtoTcp = 8'd6;
   logic [63:0] place_data;
   always_comb begin
-    place_data = {8'd0, l4_at, 2'd0, size_i, 8'd0, head_i.head.pay_at,
-                      v6 ? GsoTcp6 : GsoTcp4, NeedsCsum};
+    place_data = {8'd0, l4_at, 2'd0, relaxed ? end_i.latest.size : size_i, 8'd0,
+                  head_i.head.pay_at, v6 ? GsoTcp6 : GsoTcp4, NeedsCsum};
     unique case (place_q)
       PlHeader2: place_data[31:0] = {16'd1 + {10'd0, end_i.full}, CsumOffset};
       PlLength:  place_data[15:0] = big(ip_len_q);
       PlSum:     place_data[15:0] = big(ip_sum_q);
-      PlFlags:   place_data[7:0]  = {1'b0, head_i.head.ece, 6'b011000};
+      PlFlags:   place_data[7:0]  = {1'b0, head_i.head.ece, 2'b01, push_q, 3'b000};
       PlTcp:     place_data[15:0] = big(tcp_sum_q);
+      PlAck:     place_data[31:0] = {big(end_i.latest.ack[15:0]), big(end_i.latest.ack[31:16])};
+      PlEcho:    place_data[31:0] = {big(end_i.latest.echo[15:0]), big(end_i.latest.echo[31:16])};
       default: ;
     endcase
+    if (relaxed) begin
+      unique case (place_q)
+        PlLength: place_data[31:16] = {end_i.latest.ttl, ProtoTcp};
+        PlSum:    place_data[31:0]  = {big(ip_sum_q), ProtoTcp, end_i.latest.ttl};
+        PlFlags:  place_data[39:8]  = {big(tcp_sum_q), big(end_i.latest.window)};
+        default: ;
+      endcase
+    end
   end
   // Written a cycle later.
   logic        scratch_valid_q;
@@ -155,12 +175,42 @@ module lro_close
       end
       default: ;
     endcase
+    if (relaxed) begin
+      unique case (place_q)
+        PlLength: begin
+          next_place = v6 ? PlAck : PlSum;
+          distance   = v6 ? 6'd44 : 6'd6;
+        end
+        PlSum: begin
+          next_place = PlAck;
+          distance   = 6'd20;
+        end
+        PlAck: begin
+          next_place = PlFlags;
+          distance   = 6'd5;
+        end
+        PlFlags: begin
+          next_place = PlEcho;
+          distance   = 6'd15;
+        end
+        default: ;
+      endcase
+    end
   end
 
   assign cmd_valid_o = (st_q == StCmd) && !scratch_valid_q;
   assign cmd_o.addr  = addr_q;
-  assign cmd_o.len   = (place_q == PlHeader) ? 16'(VirtioHdrBytes) :
-                       (place_q == PlFlags) ? 16'd1 : 16'd2;
+  always_comb begin
+    cmd_o.len = 16'd2;
+    unique case (place_q)
+      PlHeader:         cmd_o.len = 16'(VirtioHdrBytes);
+      PlFlags:          cmd_o.len = relaxed ? 16'd5 : 16'd1;
+      PlLength:         if (relaxed && v6) cmd_o.len = 16'd4;
+      PlSum:            if (relaxed) cmd_o.len = 16'd4;
+      PlAck, PlEcho:    cmd_o.len = 16'd4;
+      default: ;
+    endcase
+  end
   assign cmd_o.ptr   = scratch_ptr_i + {10'd0, place_q, 3'd0};
 
   assign list_re_o     = (st_q == StList);
@@ -178,8 +228,8 @@ module lro_close
         StIdle: if (start_i) st_q <= StLoad;
         StLoad: st_q <= forget_q ? StDone : merged ? StDrain : StList;
         StDrain: if (settle_q == '1) st_q <= StScratch;
-        StScratch: if (scratch_take && place_q == PlTcp) st_q <= StCmd;
-        StCmd: if (cmd_valid_o && cmd_ready_i && place_q == PlTcp) st_q <= StList;
+        StScratch: if (scratch_take && place_q == PlLast) st_q <= StCmd;
+        StCmd: if (cmd_valid_o && cmd_ready_i && place_q == end_place) st_q <= StList;
         StList: st_q <= StToken;
         StToken: if (tok_ready_i) st_q <= last ? StDone : StList;
         StDone: st_q <= StIdle;
@@ -198,7 +248,7 @@ module lro_close
         at_q     <= '0;
       end
       StLoad: addr_q <= first_i;
-      StScratch: if (scratch_take) place_q <= (place_q == PlTcp) ? '0 : place_q + 3'd1;
+      StScratch: if (scratch_take) place_q <= (place_q == PlLast) ? '0 : place_q + 3'd1;
       StCmd: begin
         if (cmd_valid_o && cmd_ready_i) begin
           place_q <= next_place;
@@ -211,7 +261,7 @@ module lro_close
   end
 
   logic unused;
-  assign unused = ^{head_i.q, end_i.more, end_i.left, end_i.addr};
+  assign unused = ^{head_i.q, end_i.more, end_i.left, end_i.addr, end_i.latest};
 
   `FERRONIC_ASSERT_STABLE(CmdStable, cmd_valid_o, cmd_ready_i || fn_rst_i, cmd_o, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(TokStable, tok_valid_o, tok_ready_i || fn_rst_i, {tok_o, tok_publish_o},

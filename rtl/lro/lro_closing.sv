@@ -13,6 +13,7 @@ module lro_closing
   import lro_pkg::*;
 #(
   parameter int unsigned Contexts = 16,
+  parameter bit          Relaxed = 1'b0,  // as of lro_table
   localparam int unsigned CtxW = $clog2(Contexts)
 ) (
   input  logic                clk_i,
@@ -96,7 +97,7 @@ module lro_closing
     if (load_i) cause_q <= cause_i;
   end
 
-  lro_close u_close (
+  lro_close #(.Relaxed(Relaxed)) u_close (
     .clk_i, .rst_ni, .fn_rst_i,
     .start_i (start),
     .push_i  (cause_q == LroPush),

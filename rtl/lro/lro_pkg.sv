@@ -33,8 +33,20 @@ package lro_pkg;
     logic [13:0] total;     // bytes from the IP header on
     logic [31:0] seq;
     logic [15:0] id;
+    logic [ 7:0] ttl;
     lro_head_t   head;
   } lro_segment_t;
+
+  // What the relaxed profile keeps of all segments of a unit.
+  typedef struct packed {
+    logic        on;        // that is the profile; otherwise what follows is as the first has it
+    logic        stamped;   // the options are NOP, NOP, time stamps
+    logic [ 7:0] ttl;       // the least
+    logic [13:0] size;      // largest payload
+    logic [15:0] window;    // of the last
+    logic [31:0] ack;
+    logic [31:0] echo;      // echoed time stamp
+  } lro_latest_t;
 
   // What the writer is to do with a frame.
   typedef enum logic [1:0] {
@@ -53,6 +65,7 @@ package lro_pkg;
     logic         alone;    // it would not begin a unit
     logic         last;     // append: it ends the unit
     logic [15:0]  total;    // append: bytes of the unit with it, from the IP header on
+    lro_latest_t  latest;   // of the unit with it
     lro_segment_t segment;
   } lro_op_t;
 
@@ -79,5 +92,6 @@ package lro_pkg;
     lro_buffer_t buffer;    // the one at hand, and bytes in it
     logic [16:0] left;      // bytes behind them
     logic [63:0] addr;      // of the first of those
+    lro_latest_t latest;
   } lro_unit_end_t;
 endpackage

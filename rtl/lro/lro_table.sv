@@ -23,6 +23,7 @@ module lro_table
   parameter int unsigned DataW = 64,
   parameter int unsigned Contexts = 16,
   parameter int unsigned QueuePairs = 4,
+  parameter bit          Relaxed = 1'b0,  // that profile can be set
   localparam int unsigned CtxW = $clog2(Contexts)
 ) (
   input  logic                clk_i,
@@ -67,6 +68,7 @@ module lro_table
   input  logic [CtxW-1:0]     touch_ctx_i,
   input  qid_t                opened_q_i,
   input  logic [13:0]         opened_pay_i,
+  input  logic [7:0]          opened_ttl_i,
   input  logic [15:0]         touch_total_i,  // of the unit from now on
   input  logic                closed_i,
   input  logic [CtxW-1:0]     closed_ctx_i,
@@ -200,17 +202,22 @@ module lro_table
     hit_ctx_q   <= number(hit_q);
   end
 
-  lro_walk #(.DataW(DataW), .Slots(Slots)) u_walk (
+  lro_latest_t latest;
+  // The copy of headers that the next is compared with is that of this frame.
+  wire keeps = opens || (Relaxed && appends);
+  lro_walk #(.DataW(DataW), .Slots(Slots), .Relaxed(Relaxed)) u_walk (
     .clk_i, .rst_ni, .fn_rst_i,
     .beat_valid_i, .beat_first_i, .beat_last_i, .beat_data_i,
     .ready_o  (headers_ready_o),
     .start_i  (start),
     .frame_i  (pre_q),
-    .slot_i   ((opens && pre_same_q) ? spare_q : pre_slot),
+    .slot_i   ((keeps && pre_same_q) ? spare_q : pre_slot),
     .spare_i  (spare_q),
     .done_o   (walked),
     .segment_o(seg),
     .differs_o(differs),
+    .relaxed_i(Relaxed && cfg_i.relaxed),
+    .latest_o (latest),
     .take_i   (accept)
   );
 
@@ -233,6 +240,9 @@ module lro_table
   logic        long_carry;
   logic        moved_q, sequence_q, id_q, larger_q, smaller_q, length_q, alone_q;
   logic        hold_q, tags_q;
+  wire         relaxed = Relaxed && cfg_i.relaxed;
+  logic [13:0] most_q;           // largest payload, and least time to live, with this frame
+  logic [ 7:0] least_q;
   assign {long_carry, long_total} = {1'b0, held.total} + 17'(seg.pay);
 
   always_ff @(posedge clk_i) begin
@@ -244,12 +254,12 @@ module lro_table
     moved_q      <= ((hit_q & ~same_pair) != '0);
     sequence_q   <= (seg.seq != held.seq);
     id_q         <= !seg.head.v6 && (seg.id != held.id);
-    larger_q     <= (seg.pay > size);
-    smaller_q    <= (seg.pay < size);
+    larger_q     <= (seg.pay > size) && !relaxed;
+    smaller_q    <= (seg.pay < size) && !relaxed;
     length_q     <= long_carry || (long_total > cfg_i.max_bytes);
     // It ends a unit of its own, or would be too large for one.
     alone_q      <= seg.push || (16'(seg.total) > cfg_i.max_bytes);
-    hold_q       <= cfg_i.strict && (seg.head.v6 ? tso6_i : tso4_i);
+    hold_q       <= (cfg_i.strict || relaxed) && (seg.head.v6 ? tso6_i : tso4_i);
   end
 
   // What the last operation takes is open a little later.
@@ -315,6 +325,11 @@ module lro_table
     op_o.last    = seg.push || smaller_q;
     op_o.total   = next_total_q;
     op_o.segment = seg;
+    op_o.latest  = latest;
+    if (Relaxed) begin
+      op_o.latest.size = most_q;
+      op_o.latest.ttl  = least_q;
+    end
   end
 
   // ---------------------------------------------------------------- kept
@@ -327,9 +342,9 @@ module lro_table
 
   // For the next frame sizes are there at once, and set anew if a frame that was to be appended
   // began a unit. The copies for closing are of what the unit has.
-  wire         size_we = opens || opened_i;
+  wire         size_we = keeps || opened_i;
   wire ctx_t   size_wa = opened_i ? touch_ctx_i : ctx;
-  wire [13:0]  size_wd = opened_i ? opened_pay_i : seg.pay;
+  wire [13:0]  size_wd = opened_i ? opened_pay_i : (Relaxed && appends) ? most_q : seg.pay;
   wire [15:0]  total_wd = opened_i ? touch_total_i : state_wd.total;
   prim_lutram #(.Width(14), .Depth(Contexts)) u_size (
     .clk_i, .we_i(size_we), .waddr_i(size_wa), .wdata_i(size_wd), .raddr_i(held_ctx),
@@ -347,9 +362,26 @@ module lro_table
   set_t  low_set;
   logic  low_find, low_found, low_idle;
   ctx_t  low_at;
+  if (Relaxed) begin : g_relaxed
+    logic [7:0] ttl;
+    prim_lutram #(.Width(8), .Depth(Contexts)) u_ttl (
+      .clk_i, .we_i(size_we), .waddr_i(size_wa),
+      .wdata_i(opened_i ? opened_ttl_i : appends ? least_q : seg.ttl), .raddr_i(held_ctx),
+      .rdata_o(ttl));
+    always_ff @(posedge clk_i) begin
+      most_q  <= (seg.pay > size) ? seg.pay : size;
+      least_q <= (seg.ttl < ttl) ? seg.ttl : ttl;
+    end
+  end else begin : g_strict
+    assign most_q  = '0;
+    assign least_q = '0;
+    logic unused_relaxed;
+    assign unused_relaxed = ^opened_ttl_i;
+  end
+
   slot_t slot_old;
   wire ctx_t pre_ctx = number(pre_hit_q);
-  wire slot_we = opens || !init_done_q;
+  wire slot_we = keeps || !init_done_q;
   wire ctx_t  slot_wa = init_done_q ? ctx : init_q;
   wire slot_t slot_wd = init_done_q ? spare_q : slot_t'(init_q);
   prim_lutram #(.Width(SlotW), .Depth(Contexts)) u_slot (
@@ -400,10 +432,8 @@ module lro_table
       taken_q <= '0;
       spare_q <= slot_t'(Contexts);
     end else begin
-      if (opens) begin
-        valid_q[ctx] <= 1'b1;
-        spare_q      <= slot_old;
-      end
+      if (opens) valid_q[ctx] <= 1'b1;
+      if (keeps) spare_q <= slot_old;
       if (accept || touch_i) begin
         for (int unsigned i = 0; i < Contexts; i++) taken_q[i] <= take && (ctx == ctx_t'(i));
       end

@@ -7,7 +7,8 @@
 // half is 2 bytes, big endian): fields are then at fixed places. Each word is compared with the
 // same word of the copy in slot `slot_i`, but for what may differ between segments of a unit:
 // lengths, IPv4's identification and sum, sequence number, PSH, TCP's sum. It is written to slot
-// `spare_i`, which becomes the slot of a context that this frame opens.
+// `spare_i`, which becomes the slot of a context that this frame opens. By the relaxed profile the
+// acknowledgement and the time stamp may advance, and time to live and window are not compared.
 //
 // `frame_i` and `slot_i` are taken with `start_i`, which may come with the `take_i` of the frame
 // before; `spare_i` must not change between. From `start_i` to `done_o` it takes four cycles (five
@@ -24,6 +25,7 @@ module lro_walk
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned Slots = 32,
+  parameter bit          Relaxed = 1'b0,  // that profile can be set
   localparam int unsigned SlotW = $clog2(Slots)
 ) (
   input  logic             clk_i,
@@ -44,6 +46,8 @@ module lro_walk
   output logic             done_o,
   output lro_segment_t     segment_o,
   output logic             differs_o,
+  input  logic             relaxed_i,
+  output lro_latest_t      latest_o,      // of this frame alone
   input  logic             take_i
 );
   localparam int unsigned Lanes = DataW / 8;
@@ -207,6 +211,7 @@ module lro_walk
 
   logic not_tcp_q;
   logic [Halves-1:0] free, flags, told, counted;
+  logic [Halves-1:0] loose, stamps;  // compared otherwise by the relaxed profile
   always_comb begin
     free  = v6 ? (place(2, far, x_q) | place(L6 + 2, far, x_q) | place(L6 + 3, far, x_q) |
                   place(L6 + 8, far, x_q))
@@ -224,7 +229,7 @@ module lro_walk
   logic [Halves-1:0] differ;
   for (genvar j = 0; j < int'(Halves); j++) begin : g_differ
     wire [15:0] bits = (h[j] ^ v[j]) & ~(flags[j] ? 16'h0008 : 16'h0000);
-    assign differ[j] = told[j] && !free[j] && (bits != '0);
+    assign differ[j] = told[j] && !free[j] && !loose[j] && (bits != '0);
   end
   assign last = (x_q == last_q) || not_tcp_q ||
                 ((PosW + 1)'(x_q) * (PosW + 1)'(Halves) + (PosW + 1)'(Halves) >= {1'b0, end_now});
@@ -256,7 +261,7 @@ module lro_walk
       differs_q   <= 1'b0;
       canonical_q <= 1'b1;
     end else if (vx_q) begin
-      differs_q <= differs_q || (differ != '0);
+      differs_q <= differs_q || ((differ & ~stamps) != '0);
       if (has_offset) begin
         end_q    <= end_new;
         offset_q <= {offset_half[15:12], offset_half[7:5], offset_half[4:2]};
@@ -364,18 +369,101 @@ module lro_walk
     end
   end
 
-  wire [16:0] base_sum = 17'(~sum_q) + 17'(~total_q[15:0]);
+  function automatic logic [15:0] add(input logic [15:0] a, input logic [15:0] b);
+    logic [16:0] once;
+    once = 17'(a) + 17'(b);
+    add = once[15:0] + 16'(once[16]);
+  endfunction
+  logic [ 7:0] ttl;
+  logic [15:0] ip_base;
+  wire  [15:0] ip_rest = add(~sum_q, ~total_q[15:0]);
+
+  // ---------------------------------------------------------------- the relaxed profile
+  // A frame that is appended is the copy that the next is compared with, so that held values are
+  // those of the last segment.
+  if (Relaxed) begin : g_relaxed
+    function automatic logic [15:0] tcp_half(input int unsigned n,
+                                             input logic [Halves-1:0][15:0] w);
+      tcp_half = v6 ? half(L6 + n, far, w) : half(L4 + n, far, w);
+    endfunction
+    function automatic logic tcp_here(input int unsigned n);
+      tcp_here = v6 ? here(L6 + n, far, x_q) : here(L4 + n, far, x_q);
+    endfunction
+    function automatic logic [Halves-1:0] tcp_place(input int unsigned n);
+      tcp_place = v6 ? place(L6 + n, far, x_q) : place(L4 + n, far, x_q);
+    endfunction
+    always_comb begin
+      // The other byte of the half with the time to live is the protocol's.
+      loose  = (v6 ? place(3, far, x_q) : place(4, far, x_q)) | tcp_place(4) | tcp_place(5) |
+               tcp_place(7);
+      stamps = tcp_place(12) | tcp_place(13) | tcp_place(14) | tcp_place(15);
+      if (!relaxed_i) begin
+        loose  = '0;
+        stamps = '0;
+      end
+    end
+
+    logic [31:0] ack_q, held_ack_q, stamp_q, held_stamp_q, echo_q;
+    logic [15:0] window_q, rest_q;
+    logic [ 7:0] ttl_q;
+    logic        nops_q, kind_q, stamps_q, differs2_q;
+    wire  [15:0] h_ttl6 = half(3, far, h), h_ttl4 = half(4, far, h);
+    wire         stamped = (doff == 4'd8) && nops_q && kind_q;
+    wire  [31:0] ack_step = ack_q - held_ack_q, stamp_step = stamp_q - held_stamp_q;
+    always_ff @(posedge clk_i) begin
+      if (start_i) begin
+        stamps_q <= 1'b0;
+      end else if (vx_q) begin
+        stamps_q <= stamps_q || ((differ & stamps) != '0);
+        if (proto_here) ttl_q <= v6 ? h_ttl6[7:0] : h_ttl4[15:8];
+        if (tcp_here(4)) {ack_q[31:16], held_ack_q[31:16]} <= {tcp_half(4, h), tcp_half(4, v)};
+        if (tcp_here(5)) {ack_q[15:0], held_ack_q[15:0]} <= {tcp_half(5, h), tcp_half(5, v)};
+        if (tcp_here(7)) window_q <= tcp_half(7, h);
+        if (tcp_here(10)) nops_q <= (tcp_half(10, h) == 16'h0101);
+        if (tcp_here(11)) kind_q <= (tcp_half(11, h) == 16'h080a);
+        if (tcp_here(12)) begin
+          {stamp_q[31:16], held_stamp_q[31:16]} <= {tcp_half(12, h), tcp_half(12, v)};
+        end
+        if (tcp_here(13)) begin
+          {stamp_q[15:0], held_stamp_q[15:0]} <= {tcp_half(13, h), tcp_half(13, v)};
+        end
+        if (tcp_here(14)) echo_q[31:16] <= tcp_half(14, h);
+        if (tcp_here(15)) echo_q[15:0] <= tcp_half(15, h);
+      end
+      // Neither goes back, modulo 2^32; stamps of another layout are equal.
+      differs2_q <= differs_q || (relaxed_i && (ack_step[31] ||
+                                                (stamped ? stamp_step[31] : stamps_q)));
+      // The time to live is added when the least is known.
+      rest_q <= ip_rest;
+    end
+    assign differs_o = differs2_q;
+    assign ttl       = ttl_q;
+    assign ip_base   = add(rest_q, {~ttl_q, 8'hff});
+    assign latest_o  = '{on: relaxed_i, stamped: stamped, ttl: ttl_q, size: '0, window: window_q,
+                         ack: ack_q, echo: echo_q};
+    logic unused_steps;
+    assign unused_steps = ^{ack_step, stamp_step, h_ttl6, h_ttl4};
+  end else begin : g_strict
+    assign loose     = '0;
+    assign stamps    = '0;
+    assign differs_o = differs_q;
+    assign ttl       = '0;
+    assign ip_base   = ip_rest;
+    assign latest_o  = '0;
+    logic unused_relaxed;
+    assign unused_relaxed = relaxed_i;
+  end
+
   always_ff @(posedge clk_i) begin
     seg_q <= '{
       cls: cls, cause: cause, push: psh, pay: total_q[13:0] - {7'd0, headers}, total: total_q[13:0],
-      seq: seq_q, id: id_q,
+      seq: seq_q, id: id_q, ttl: ttl,
       head: '{v6: v6, tags: found.tags, ece: ece,
               pay_at: 8'd14 + {4'd0, found.tags, 2'b00} + {1'b0, headers},
-              ip_base: base_sum[15:0] + 16'(base_sum[16]), addr_sum: fold(addr_q)}
+              ip_base: ip_base, addr_sum: fold(addr_q)}
     };
   end
   assign segment_o = seg_q;
-  assign differs_o = differs_q;
 
   logic unused;
   assign unused = ^{frame_i, offset_half[11:8], len_words, h_proto4, h_proto6, ip0, ip3};

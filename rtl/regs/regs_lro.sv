@@ -19,7 +19,8 @@ module regs_lro
   import ferronic_window_pkg::*;
 #(
   parameter int unsigned Contexts = 16,
-  parameter int unsigned MaxBuffers = 64
+  parameter int unsigned MaxBuffers = 64,
+  parameter bit          Relaxed = 1'b1    // that profile can be set
 ) (
   input  logic       clk_i,
   input  logic       rst_ni,
@@ -71,7 +72,8 @@ module regs_lro
   logic       sound;
   always_comb begin
     unique case (word)
-      FwLroProfileOffset[4:2]:                   sound = (value[31:1] == '0);
+      FwLroProfileOffset[4:2]:  sound = (value[31:2] == '0) &&
+                                        !(value[1] && (value[0] || !Relaxed));
       FwLroGapOffset[4:2], FwLroHoldOffset[4:2]: sound = cycles;
       FwLroMaxBytesOffset[4:2]: sound = (value[31:16] == '0) &&
                                         ((|value[15:10]) || (value[9] && (|value[8:6])));
@@ -158,6 +160,7 @@ module regs_lro
       written_q <= '0;
       cfg_q     <= '{
         strict:    FwLroProfileReset[0],
+        relaxed:   FwLroProfileReset[1],
         gap:       FwLroGapReset[23:0],
         hold:      FwLroHoldReset[23:0],
         max_bytes: FwLroMaxBytesReset[15:0],
@@ -165,7 +168,7 @@ module regs_lro
       };
     end else if (st_q == StBus && take) begin
       for (int w = 1; w <= 5; w++) if (word == 3'(w)) written_q[w] <= 1'b1;
-      if (word == FwLroProfileOffset[4:2])  cfg_q.strict    <= value[0];
+      if (word == FwLroProfileOffset[4:2])  {cfg_q.relaxed, cfg_q.strict} <= value[1:0];
       if (word == FwLroGapOffset[4:2])      cfg_q.gap       <= value[23:0];
       if (word == FwLroHoldOffset[4:2])     cfg_q.hold      <= value[23:0];
       if (word == FwLroMaxBytesOffset[4:2]) cfg_q.max_bytes <= value[15:0];

@@ -23,6 +23,7 @@ module rx_path
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame; the walker must be able to give as many
   parameter int unsigned LroContexts = 16, // 0: no LRO
+  parameter bit          LroRelaxed = 1'b1, // its relaxed profile can be set
   parameter int unsigned QueuePairs = 64,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned BytesW = $clog2(Lanes) + 1,
@@ -143,6 +144,7 @@ module rx_path
   logic [CtxW-1:0]        op_ctx, ctx, close_ctx, due_ctx, low_ctx;
   qid_t                   look_q;
   logic [13:0]            look_size, opened_pay;
+  logic [7:0]             opened_ttl;
   logic [15:0]            look_total, touch_total;
 
   rx_fifo #(.DataW(DataW), .RamBytes(RamBytes)) u_fifo (
@@ -211,7 +213,9 @@ module rx_path
   end
 
   if (LroContexts != 0) begin : g_lro
-    lro_table #(.DataW(DataW), .Contexts(Contexts), .QueuePairs(QueuePairs)) u_table (
+    lro_table #(
+      .DataW(DataW), .Contexts(Contexts), .QueuePairs(QueuePairs), .Relaxed(LroRelaxed)
+    ) u_table (
       .clk_i, .rst_ni, .fn_rst_i,
       .idle_o         (table_idle),
       .cfg_i          (lro_cfg_i),
@@ -242,6 +246,7 @@ module rx_path
       .touch_ctx_i    (ctx),
       .opened_q_i     (buf_req_q_o),
       .opened_pay_i   (opened_pay),
+      .opened_ttl_i   (opened_ttl),
       .touch_total_i  (touch_total),
       .closed_i       (closed),
       .closed_ctx_i   (close_ctx),
@@ -287,14 +292,14 @@ module rx_path
     logic unused_lro;
     assign unused_lro = ^{lro_cfg_i, guest_tso4_i, guest_tso6_i, time_i, opened, closed, touch, ctx,
                           look_q, close_ctx, opened_pay, touch_total, buf_count_i, timer_settled,
-                          low_busy};
+                          low_busy, opened_ttl};
   end
   assign timer_armed_o = (open != '0);
 
   logic writer_stalled;
   rx_writer #(
     .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(Contexts),
-    .Lro(LroContexts != 0), .Overlap(DataW > 64)
+    .Lro(LroContexts != 0), .Relaxed(LroRelaxed), .Overlap(DataW > 64)
   ) u_writer (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),
@@ -314,6 +319,7 @@ module rx_path
     .opened_o           (opened),
     .ctx_o              (ctx),
     .opened_pay_o       (opened_pay),
+    .opened_ttl_o       (opened_ttl),
     .touch_total_o      (touch_total),
     .closed_o           (closed),
     .touch_o            (touch),

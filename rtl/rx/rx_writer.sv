@@ -32,6 +32,7 @@ module rx_writer
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame: what the walker can give back
   parameter bit          Lro = 1'b1,      // units are there at all
+  parameter bit          Relaxed = 1'b0,  // as of lro_table
   parameter int unsigned Contexts = 16,
   // Whether the next frame is taken in the cycle in which the last command of this one is; costs a
   // long path, and where a frame takes eight beats it gains nothing.
@@ -67,6 +68,7 @@ module rx_writer
   output logic         opened_o,        // for `op_ctx_i` as it was, with the frame at hand
   output logic [CtxW-1:0] ctx_o,
   output logic [13:0]  opened_pay_o,
+  output logic [7:0]   opened_ttl_o,
   output logic [15:0]  touch_total_o,
   output logic         closed_o,        // of `close_ctx_o`
   output logic         touch_o,         // a segment came to `ctx_o`
@@ -157,6 +159,7 @@ module rx_writer
   typedef logic [Contexts-1:0] set_t;
   lro_kind_e    kind_q;
   lro_segment_t segment_q;
+  lro_latest_t  latest_q;           // of the unit with this segment
   logic [15:0]  total_q;
   logic         again_q;            // it began a unit or waited though that was not to be seen
   logic         alone_q, end_q;     // the frame would not begin a unit; it ends the one it comes to
@@ -382,6 +385,7 @@ module rx_writer
       ctx_q     <= op_ctx_i;
       total_q   <= op_i.total;
       segment_q <= op_i.segment;
+      latest_q  <= Relaxed ? op_i.latest : '0;
     end
     if (load) ptr_q <= op_i.ptr;
     else if (state_q == StBegin) ptr_q <= slot_q + 16'(VirtioHdrBytes) +
@@ -454,13 +458,24 @@ module rx_writer
   assign opened_o       = Lro && (kind_q == LroOpen) && (opens_here || (done_skip && !seg_i.err));
   assign ctx_o          = ctx_q;
   assign opened_pay_o   = segment_q.pay;
+  assign opened_ttl_o   = segment_q.ttl;
   assign touch_total_o  = appends ? total_q : 16'(segment_q.total);
   wire  end_we = cmd_taken && seg_fits_q && kind_q != LroPass;
   assign touch_o        = opened_o || (end_we && appends);
+  lro_latest_t latest;
+  always_comb begin
+    latest = latest_q;
+    // It begins one.
+    if (!appends) begin
+      latest.size = segment_q.pay;
+      latest.ttl  = segment_q.ttl;
+    end
+  end
   assign new_end = '{
     merged: appends, more: tail_q ? unit_end.more : mrg_rxbuf_i && seg_last_q, full: full_q,
     buffer: '{id: seg_id_q[10:0], len: buf_len_q + 17'(put_len)},
-    left: seg_len_q - 17'(put_len), addr: seg_addr_q + 64'(put_len)
+    left: seg_len_q - 17'(put_len), addr: seg_addr_q + 64'(put_len),
+    latest: Relaxed ? latest : '0
   };
   lro_buffer_t listed;
   logic        list_re;
@@ -536,7 +551,7 @@ module rx_writer
   assign closed_o    = close_done;
   assign look_q_o    = clear_i.valid ? clear_i.q : q_q;
   if (Lro) begin : g_closing
-    lro_closing #(.Contexts(Contexts)) u_closing (
+    lro_closing #(.Contexts(Contexts), .Relaxed(Relaxed)) u_closing (
       .clk_i, .rst_ni, .fn_rst_i,
       .load_i         (close_load),
       .set_i          (close_set),
@@ -666,7 +681,7 @@ module rx_writer
 
   // Only what a frame can be long, and the fraction of the scaled hash.
   logic unused;
-  assign unused = ^{segment_q, unit_head, unit_end};
+  assign unused = ^{segment_q, unit_head, unit_end, op_i.latest};
 
   `FERRONIC_ASSERT(CommitXorRewind, !(buf_commit_o && buf_rewind_o), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(ReqStable, buf_req_valid_o, buf_req_ready_i || fn_rst_i, buf_req_q_o,

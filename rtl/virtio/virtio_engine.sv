@@ -22,6 +22,7 @@ module virtio_engine
   parameter int unsigned MaxBuffers = 96,  // of one frame
   parameter bit          Lro = 1'b0,       // large receive offload is there
   parameter int unsigned LroContexts = 16,
+  parameter bit          LroRelaxed = 1'b1,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned WordW = 16 - $clog2(Lanes),
   localparam int unsigned CtlWordW = $clog2(CtlRamBytes / Lanes)
@@ -250,7 +251,7 @@ module virtio_engine
   reg_req_t window_req;
   reg_rsp_t window_rsp;
   if (Lro) begin : g_lro
-    regs_lro #(.Contexts(LroContexts)) u_regs (
+    regs_lro #(.Contexts(LroContexts), .Relaxed(LroRelaxed)) u_regs (
       .clk_i, .rst_ni, .fn_rst_i,
       .req_i       (slave_req[4]),
       .rsp_o       (slave_rsp[4]),

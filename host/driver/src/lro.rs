@@ -32,7 +32,8 @@ pub enum Profile {
     Off,
     /// What is merged can be cut back into exactly what was on the wire.
     Strict,
-    /// More is merged, and cannot be cut back. No card has it yet.
+    /// More is merged, and cannot be cut back: segments of any size, advancing acknowledgements and
+    /// time stamps, other windows and times to live. Not every card is built with it.
     Relaxed,
 }
 

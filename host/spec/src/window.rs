@@ -219,7 +219,8 @@ pub const LRO_CAPS_MAX_BUFFERS: Field = Field { lsb: 16, width: 8 };
 /// and virtio reset restore the default.
 pub const LRO_PROFILE: u64 = 0x104;
 /// Field of [`LRO_PROFILE`]. 0: nothing is merged. 1: strict, what was merged can be cut into the
-/// same segments again. A write of another value is ignored.
+/// same segments again. 2, if the card was built with it: relaxed, more is merged, and it cannot. A
+/// write of another value is ignored.
 pub const LRO_PROFILE_PROFILE: Field = Field { lsb: 0, width: 2 };
 
 /// A merged packet is delivered when no segment has come for this long. Complete as LRO_PROFILE is,

@@ -35,7 +35,7 @@ fn defaults() -> BTreeMap<u64, u32> {
 
 fn sound(register: u64, value: u32) -> bool {
     match register {
-        w::LRO_PROFILE => value <= 1,
+        w::LRO_PROFILE => value <= 2,
         w::LRO_GAP | w::LRO_HOLD => (1..=8_388_607).contains(&value),
         w::LRO_MAX_BYTES => (576..=65_535).contains(&value),
         w::LRO_LOW_WATER => value <= 64,
@@ -71,8 +71,12 @@ struct Bench {
 
 impl Bench {
     fn new(seed: u64) -> Result<Self, Failure> {
+        Self::of("regs_lro", seed)
+    }
+
+    fn of(name: &str, seed: u64) -> Result<Self, Failure> {
         let mut bench = Self {
-            block: Block::new("regs_lro", seed)?,
+            block: Block::new(name, seed)?,
             model: Model {
                 settings: defaults(),
                 counters: BTreeMap::new(),
@@ -94,7 +98,7 @@ impl Bench {
         let cfg = self.block.get("lro_cfg_o");
         let of = |name| layout("lro_cfg_t").get(&cfg, name) as u32;
         [
-            (w::LRO_PROFILE, of("strict")),
+            (w::LRO_PROFILE, 2 * of("relaxed") + of("strict")),
             (w::LRO_GAP, of("gap")),
             (w::LRO_HOLD, of("hold")),
             (w::LRO_MAX_BYTES, of("max_bytes")),
@@ -311,6 +315,23 @@ fn registers_read_defaults_then_what_was_written() {
         bench.check_all(rng)?;
         bench.cycle(true, rng)?;
         bench.check_all(rng)
+    });
+}
+
+#[test]
+fn card_without_the_relaxed_profile_ignores_it() {
+    for_seeds(1, |seed, rng| {
+        let mut bench = Bench::of("regs_lro_strict", seed)?;
+        for profile in [2, 0, 2, 1] {
+            let (_, cycles) = bench.access(w::LRO_PROFILE, Some(profile), 15, None, rng)?;
+            if profile == 2 {
+                ensure!(cycles <= 4, "a write that changes nothing waited {cycles}");
+            } else {
+                bench.model.settings.insert(w::LRO_PROFILE, profile);
+            }
+            bench.check_all(rng)?;
+        }
+        Ok(())
     });
 }
 

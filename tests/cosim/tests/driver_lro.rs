@@ -212,3 +212,48 @@ fn reset_of_a_queue_forgets_what_is_held_and_merging_goes_on() {
     assert!(got.iter().flat_map(cut).collect::<Vec<_>>() == frames);
     assert!(got.len() < 10, "{} units", got.len());
 }
+
+#[test]
+fn relaxed_profile_is_set_and_what_it_merges_is_received() {
+    for data_w in [WIDTHS[0], WIDTHS[WIDTHS.len() - 1]] {
+        let sim = SimConfig {
+            data_w,
+            ..SimConfig::default()
+        };
+        let options = LroOptions {
+            profile: Profile::Relaxed,
+            low_water: 4,
+            ..long()
+        };
+        let mut card = open(sim, Merging::Lro, options, DeviceConfig::default());
+        assert_eq!(card.device.lro().expect("it answers"), Some(options));
+        let (mut segment, mut payload) = (Segment::v4(1, 500).stamps(9, 1), Vec::new());
+        for (i, length) in [500, 700, 100].into_iter().enumerate() {
+            if i > 0 {
+                segment = segment.next(length).stamps(9 + i as u32, 1 + i as u32);
+            }
+            (segment.window, segment.ttl) = (1000 + i as u16, 64 - i as u8);
+            segment.ack += 1;
+            payload.extend(&segment.payload);
+            card.wire.push(segment.bytes());
+        }
+        for _ in 0..2_000 {
+            card.device.poll();
+            assert!(card.receive().is_empty(), "held");
+        }
+        let off = LroOptions {
+            profile: Profile::Off,
+            ..options
+        };
+        card.device.set_lro(&off).expect("the card takes it");
+        let got = card.receive();
+        assert_eq!(got.len(), 1);
+        let (header, data) = (got[0].header, &got[0].data);
+        assert_eq!((header.gso_size.get(), data.len()), (700, 66 + 1300));
+        assert_eq!((data[22], &data[66..]), (62, &payload[..]));
+        let word =
+            |at: usize| u32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
+        assert_eq!((word(42), word(58), word(62)), (4, 9, 3));
+        assert_eq!(word(48) >> 16, 1002);
+    }
+}

@@ -16,6 +16,7 @@
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
 pub mod card;
+pub mod drift;
 pub mod frames;
 mod header;
 pub mod lro;

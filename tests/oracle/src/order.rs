@@ -221,6 +221,17 @@ pub fn units(wanted: &[Unit], found: &[Unit], arrivals: &[Arrival]) -> Result<Ve
     Ok(ordered)
 }
 
+/// Units as a driver counts their segments, by what they are cut into: where a profile cannot be
+/// undone that is another number than what was merged.
+pub fn as_cut(mut units: Vec<Unit>) -> Vec<Unit> {
+    for unit in &mut units {
+        if let Ok(frames) = resegment(&unit.header, &unit.frame) {
+            unit.segments = frames.len();
+        }
+    }
+    units
+}
+
 /// Which frames of the wire a unit is of, by number; -1 is none.
 fn made_of(unit: &Unit, arrivals: &[Arrival]) -> String {
     let frames = resegment(&unit.header, &unit.frame).unwrap_or_default();

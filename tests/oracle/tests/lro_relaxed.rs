@@ -109,6 +109,10 @@ fn relaxed_keeps_first_time_stamp_and_last_echo() {
     for segments in stamps([5, 9, 8]) {
         assert_eq!(merge(&segments).len(), 2);
     }
+    // Nor if all bytes are those of the first.
+    for segments in three([100; 3], |i, s| *s = s.clone().stamps([5, 9, 5][i], 50)) {
+        assert_eq!(merge(&segments).len(), 2);
+    }
     // Other layouts are compared as they are.
     for mut segments in stamps([5, 6, 7]) {
         segments.iter_mut().for_each(|s| s.options.rotate_left(1));

@@ -165,7 +165,12 @@ impl Build<'_> {
              -G DataW={} -G QueuePairs={} {}{}",
             self.data_width,
             self.queues,
-            if self.lro { "" } else { "-G LroContexts=0 " },
+            // The relaxed profile does not fit the budget.
+            if self.lro {
+                "-G LroRelaxed=0 "
+            } else {
+                "-G LroContexts=0 "
+            },
             list.files.join(" ")
         ))
     }

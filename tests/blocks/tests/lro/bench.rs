@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use ferronic_block_tests::{Bits, Block, Buffer, Failure, Rng, Walker, ensure, layout};
 use ferronic_oracle::card::CAUSES;
-use ferronic_oracle::lro::{Config, Lro, Unit};
+use ferronic_oracle::lro::{Config, Lro, Profile, Unit};
 use ferronic_oracle::vectors::Arrival;
 use ferronic_oracle::{Header, order, resegment};
 
@@ -72,6 +72,11 @@ impl Bench {
         Self::of(&format!("rx_path_lro_{width}"), width, seed)
     }
 
+    /// The same around one that can be relaxed.
+    pub fn relaxed(width: usize, seed: u64) -> Result<Self, Failure> {
+        Self::of(&format!("rx_path_lro_relaxed_{width}"), width, seed)
+    }
+
     /// The same around a block of that name.
     pub fn of(name: &str, width: usize, seed: u64) -> Result<Self, Failure> {
         let mut bench = Self {
@@ -123,6 +128,7 @@ impl Bench {
     pub fn set(&mut self, settings: Settings) {
         let fields = [
             ("strict", u64::from(settings.strict)),
+            ("relaxed", u64::from(settings.relaxed)),
             ("gap", settings.gap),
             ("hold", settings.hold),
             ("max_bytes", settings.max_bytes),
@@ -547,6 +553,7 @@ impl Bench {
         arrivals: &[Arrival],
         posted: usize,
     ) -> Result<(), Failure> {
+        let relaxed = config.profile == Profile::Relaxed;
         let mut lro = Lro::new(config);
         for queue in 0..64 {
             lro.post(0, queue, posted);
@@ -555,7 +562,10 @@ impl Bench {
             lro.receive(at, arrival.queue, &arrival.frame);
         }
         lro.stop(arrivals.len() as u64);
-        let wanted = lro.take();
+        let mut wanted = lro.take();
+        if relaxed {
+            wanted = order::as_cut(wanted);
+        }
         order::units(&wanted, &self.units, arrivals).map_err(Failure::Contract)?;
         let events = Events::of(lro.counters());
         ensure!(

@@ -5,6 +5,7 @@
 mod bench;
 mod low;
 mod moments;
+mod relaxed;
 mod rules;
 mod settings;
 mod streams;

@@ -41,6 +41,7 @@ impl Default for Posting {
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub strict: bool,
+    pub relaxed: bool,
     pub gap: u64,
     pub hold: u64,
     pub max_bytes: u64,
@@ -51,6 +52,7 @@ impl Settings {
     /// Nothing ends by time.
     pub const LONG: Self = Self {
         strict: true,
+        relaxed: false,
         gap: (1 << 23) - 1,
         hold: (1 << 23) - 1,
         max_bytes: 65_535,

@@ -2,8 +2,8 @@
 
 use ferronic_oracle::card::pair;
 use ferronic_oracle::frames::verdict;
-use ferronic_oracle::lro::{Config, Counters, Lro, Unit};
-use ferronic_oracle::order::{cut, same, units};
+use ferronic_oracle::lro::{Config, Counters, Lro, Profile, Unit};
+use ferronic_oracle::order::{as_cut, cut, same, units};
 use ferronic_oracle::vectors::Arrival;
 
 use super::Closed;
@@ -38,6 +38,7 @@ impl Expected {
 
     /// So many buffers for each queue, and a stop at the end.
     pub fn posted(config: Config, arrivals: &[Arrival], buffers: usize) -> Self {
+        let relaxed = config.profile == Profile::Relaxed;
         let mut lro = Lro::new(config);
         for queue in 0..64 {
             lro.post(0, queue, buffers);
@@ -47,7 +48,11 @@ impl Expected {
         }
         lro.stop(arrivals.last().map_or(0, |last| last.at));
         Self {
-            units: lro.take(),
+            units: if relaxed {
+                as_cut(lro.take())
+            } else {
+                lro.take()
+            },
             counters: lro.counters().clone(),
             waiting: lro.waiting(),
         }

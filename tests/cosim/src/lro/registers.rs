@@ -14,6 +14,8 @@ pub const LONGEST: u64 = 1 << 23;
 pub struct Settings {
     /// Merge by the strict rules.
     pub strict: bool,
+    /// Merge by the relaxed rules instead.
+    pub relaxed: bool,
     /// Cycles since the last segment.
     pub gap: u64,
     /// Cycles since the first.
@@ -29,6 +31,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             strict: true,
+            relaxed: false,
             gap: LONGEST - 1,
             hold: LONGEST - 1,
             max_bytes: u16::MAX,
@@ -40,12 +43,13 @@ impl Default for Settings {
 impl Settings {
     /// Writes them and waits until they are in force.
     pub fn write(&self, raw: &Raw) {
+        let profile = if self.relaxed { 2 } else { self.strict.into() };
         let values = [
             (window::LRO_GAP, self.gap),
             (window::LRO_HOLD, self.hold),
             (window::LRO_MAX_BYTES, self.max_bytes.into()),
             (window::LRO_LOW_WATER, self.low_water.into()),
-            (window::LRO_PROFILE, self.strict.into()),
+            (window::LRO_PROFILE, profile),
         ];
         for (register, value) in values {
             raw.set(window::BASE + register, 4, value);

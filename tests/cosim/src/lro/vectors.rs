@@ -21,7 +21,6 @@ pub fn impossible(vector: &Vector) -> Option<&'static str> {
         vector.arrivals.iter().all(|a| queue(&a.frame) == a.queue)
     };
     let why = [
-        (config.profile == Profile::Relaxed, "a profile it has not"),
         (matches!(config.star, Star::Queue), "it closes by addresses"),
         (config.max_buffers != 64, "a unit has at most 64 buffers"),
         (config.contexts != 16, "it has 16 contexts"),
@@ -73,6 +72,7 @@ pub fn run(vector: &Vector, data_w: u32) -> Result<(), String> {
     let cycles = |ticks: u64| ticks * tick - if timed { tick / 2 } else { 0 };
     let settings = Settings {
         strict: config.profile == Profile::Strict,
+        relaxed: config.profile == Profile::Relaxed,
         gap: cycles(config.gap),
         hold: cycles(config.hold),
         max_bytes: config.max_bytes as u16,

@@ -2,7 +2,7 @@
 
 use ferronic_cosim_tests::lro::{Closed, Expected, Plan, Receiver, Settings, steered, undone};
 use ferronic_oracle::card;
-use ferronic_oracle::lro::{Config, Unit};
+use ferronic_oracle::lro::{Config, Profile, Unit};
 use ferronic_oracle::vectors::Arrival;
 use ferronic_sim::SimConfig;
 use ferronic_spec::Features;
@@ -36,6 +36,11 @@ impl Bench {
         let merge = self.plan.features.contains(Features::MRG_RXBUF);
         let size = self.plan.sizes[0];
         Config {
+            profile: if self.settings.relaxed {
+                Profile::Relaxed
+            } else {
+                Profile::Strict
+            },
             max_bytes: self.settings.max_bytes.into(),
             max_buffers: if merge { 64 } else { 1 },
             buffer: size,

@@ -8,6 +8,7 @@ mod figures;
 mod low;
 mod off;
 mod ready;
+mod relaxed;
 mod resets;
 mod rules;
 mod streams;

@@ -316,8 +316,6 @@ fn vectors_that_are_not_for_the_whole_card_are_these() {
     let known = [
         // Settings and sizes that it has not.
         (2, "by queue, it does"),
-        (36, "100, 100, 50, relaxed"),
-        (36, "100, 100, 50, relaxed"),
         (38, "a setting of 240"),
         (38, "a setting below one segment"),
         (39, "4 buffers are filled"),

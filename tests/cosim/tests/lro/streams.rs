@@ -139,11 +139,11 @@ fn anyhow(data_w: u32, count: u64) {
         };
         let gap = rng.pick(&[50, 1000, 12_500]);
         bench.settings = Settings {
-            strict: true,
             gap,
             hold: gap * rng.range(1, 5),
             max_bytes: rng.pick(&[65_535, 9000, 576]),
             low_water: rng.pick(&[0, 0, 1, 16, 64]),
+            ..Settings::default()
         };
         let flows = rng.pick(&[1, 3, 8, 20, 70]);
         let arrivals = frames(&mut Traffic::new(seed, flows, 1, gap));

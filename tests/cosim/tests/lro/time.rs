@@ -201,6 +201,7 @@ fn settings_take_effect_after_what_was_held_is_delivered() {
     for data_w in WIDTHS {
         let changes = [
             (window::LRO_PROFILE, 0),
+            (window::LRO_PROFILE, 2),
             (window::LRO_GAP, 7777),
             (window::LRO_HOLD, 77_777),
             (window::LRO_MAX_BYTES, 9000),
@@ -260,8 +261,8 @@ fn settings_that_are_none_change_nothing_and_deliver_nothing() {
         receiver.settle();
         let raw = &receiver.raw;
         for (register, value) in [
-            (window::LRO_PROFILE, 2),
             (window::LRO_PROFILE, 3),
+            (window::LRO_PROFILE, 4),
             (window::LRO_GAP, 0),
             (window::LRO_GAP, LONGEST),
             (window::LRO_HOLD, 0),
@@ -301,6 +302,7 @@ fn settings_have_their_defaults_after_each_reset() {
         }
         Settings {
             strict: false,
+            relaxed: true,
             gap: 5,
             hold: 6,
             max_bytes: 777,

@@ -152,11 +152,11 @@ impl Context {
         }
         // Equal data offsets: options of equal length.
         let header = 20..self.at.payload - self.at.tcp;
-        let advances = match (self.stamp, stamp(frame, &candidate.at)) {
-            (Some(last), Some(now)) => relaxed && !before(now, last),
-            _ => false,
+        let refused = match (self.stamp, stamp(frame, &candidate.at)) {
+            (Some(last), Some(now)) if relaxed => before(now, last),
+            _ => held[header.clone()] != new[header],
         };
-        if held[header.clone()] != new[header] && !advances {
+        if refused {
             return Some(Cause::Options);
         }
         let carried = (self.frame.len() - self.at.payload) as u32;
