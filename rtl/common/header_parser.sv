@@ -125,10 +125,13 @@ module header_parser
   wire [15:0] v4_frag = off_q ? h[0] : h[2];
   wire [ 7:0] v4_next = off_q ? h[1][7:0] : h[3][7:0];
   wire [ 7:0] v6_next = off_q ? h[0][15:8] : h[2][15:8];
-  wire [15:0] v_len   = starts ? (v6 ? h[3] : h[2]) : (v6_q ? h[1] : h[0]);
-  wire        has_len = starts ? off : (second && !off_q);
+  // Its length is there: behind a tag with the first word (if that is IP), else with the second.
+  wire        after_tag = (st_q == StTagged);
+  wire        len6    = after_tag ? (h[0] == EtIp6) : v6_q;
+  wire [15:0] v_len   = after_tag ? (len6 ? h[3] : h[2]) : (len6 ? h[1] : h[0]);
+  wire        has_len = after_tag || (second && !off_q);
   wire [14:0] to_end  = {1'b0, v_len[13:0]} +
-                        (starts ? (v6 ? 15'd34 : -15'd6) : (v6_q ? 15'd30 : -15'd10));
+                        (after_tag ? (len6 ? 15'd34 : -15'd6) : (len6 ? 15'd30 : -15'd10));
 
   // TCP, UDP or an option header of IPv6 begins.
   wire        begins  = (st_q == StIp) && !second && (left_q < 6'd4) && !first_i;

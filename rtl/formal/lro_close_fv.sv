@@ -5,11 +5,11 @@
 // Its entries are those of its buffers, each once, in order, `publish` on the last alone; of a unit
 // that is forgotten there is no entry and no write. A unit of one segment is not written to again;
 // in one of several the fields of its headers are written, each once and where it lies, from a
-// place that was filled before, and before the first entry; num_buffers is the number of entries.
-// Nothing is put beside the frames before what was issued earlier is done.
+// word that was filled before, and before the first entry; num_buffers is the number of entries.
+// Nothing is put into the scratch that is not held, or while a write from it is out.
 //
-// Assumed: one unit at a time; it stays as it is while it is closed; what is drained stays so until
-// something is written. Units have up to four buffers.
+// Assumed: one unit at a time; it stays as it is while it is closed; writes end in
+// order, some time after they are taken. Units have up to four buffers.
 module lro_close_fv
   import ferronic_pkg::*;
   import lro_pkg::*;
@@ -26,7 +26,7 @@ module lro_close_fv
   input logic       stamped_i,      // it has time stamps
   input logic [1:0] tags_i,
   input logic [1:0] full_i,         // buffers before the last
-  input logic       drained_i,
+  input logic       free_i,         // the last write of a unit is done
   input logic       scratch_ready_i,
   input logic       cmd_ready_i,
   input logic       tok_ready_i
@@ -41,12 +41,13 @@ module lro_close_fv
 
   // The id of a buffer says which one it is.
   localparam logic [10:0] LastId = 11'h400;
-  logic           done, list_re, scratch_valid, cmd_valid, tok_valid, tok_publish;
+  logic           done, list_re, scratch_hold, scratch_valid, cmd_valid, cmd_last;
+  logic           tok_valid, tok_publish;
   logic [5:0]     list_at;
   lro_unit_head_t head;
   lro_unit_end_t  last;
   lro_buffer_t    listed_q, tok;
-  logic [2:0]     scratch_place;
+  logic [1:0]     scratch_word;
   logic [63:0]    scratch_data;
   dma_wr_cmd_t    cmd;
   always_comb begin
@@ -70,7 +71,7 @@ module lro_close_fv
     .push_i,
     .forget_i,
     .done_o         (done),
-    .drained_i,
+    .free_i,
     .first_i        ('0),
     .head_i         (head),
     .end_i          (last),
@@ -79,14 +80,16 @@ module lro_close_fv
     .list_re_o      (list_re),
     .list_at_o      (list_at),
     .list_i         (listed_q),
+    .scratch_hold_o (scratch_hold),
     .scratch_valid_o(scratch_valid),
     .scratch_ready_i,
-    .scratch_place_o(scratch_place),
+    .scratch_word_o (scratch_word),
     .scratch_data_o (scratch_data),
     .scratch_ptr_i  ('0),
     .cmd_valid_o    (cmd_valid),
     .cmd_ready_i,
     .cmd_o          (cmd),
+    .cmd_last_o     (cmd_last),
     .tok_valid_o    (tok_valid),
     .tok_ready_i,
     .tok_o          (tok),
@@ -97,22 +100,22 @@ module lro_close_fv
   typedef enum logic [2:0] {Header, Length, Sum, Ack, Flags, Tcp, Echo, None} field_e;
   field_e     field_q, field_next;      // to be written next
   logic [6:0] count_q;                  // entries that left
-  logic [7:0] filled_q;                 // places
-  logic       wrote_q, drained_q;
+  logic [3:0] filled_q;                 // words
+  logic       out_q, last_out_q;        // writes are out, and the last of the unit is
   wire [7:0]  ip_at = 8'd26 + {4'd0, tags_q, 2'b00};     // behind the virtio header
   wire [7:0]  l4_at = ip_at + (v6_q ? 8'd40 : 8'd20);
   logic [7:0] at;
-  logic [2:0] place;
+  logic [4:0] place;                    // byte of the scratch
   logic [15:0] bytes;
   always_comb begin
     unique case (field_q)
-      Header:  begin at = 8'd0;                          place = 3'd0; end
-      Length:  begin at = ip_at + (v6_q ? 8'd4 : 8'd2);  place = 3'd2; end
-      Sum:     begin at = ip_at + (relaxed_q ? 8'd8 : 8'd10); place = 3'd3; end
-      Ack:     begin at = l4_at + 8'd8;                  place = 3'd6; end
-      Flags:   begin at = l4_at + 8'd13;                 place = 3'd4; end
-      Echo:    begin at = l4_at + 8'd28;                 place = 3'd7; end
-      default: begin at = l4_at + 8'd16;                 place = 3'd5; end
+      Header:  begin at = 8'd0;                          place = 5'd0; end
+      Length:  begin at = ip_at + (v6_q ? 8'd4 : 8'd2);  place = 5'd16; end
+      Sum:     begin at = ip_at + (relaxed_q ? 8'd8 : 8'd10); place = relaxed_q ? 5'd18 : 5'd20; end
+      Ack:     begin at = l4_at + 8'd8;                  place = 5'd12; end
+      Flags:   begin at = l4_at + 8'd13;                 place = 5'd22; end
+      Echo:    begin at = l4_at + 8'd28;                 place = 5'd28; end
+      default: begin at = l4_at + 8'd16;                 place = 5'd14; end
     endcase
     unique case (field_q)
       Header:  field_next = Length;
@@ -158,21 +161,20 @@ module lro_close_fv
       field_q  <= Header;
       count_q  <= '0;
       filled_q <= '0;
-      wrote_q  <= 1'b0;
     end else begin
       if (cmd_valid && cmd_ready_i) begin
         field_q <= field_next;
-        wrote_q <= 1'b1;
       end
       if (tok_valid && tok_ready_i) count_q <= count_q + 7'd1;
-      if (scratch_valid && scratch_ready_i) filled_q[scratch_place] <= 1'b1;
+      if (scratch_valid && scratch_ready_i) filled_q[scratch_word] <= 1'b1;
     end
-    drained_q <= rst_n && drained_i;
+    out_q      <= rst_n && ((cmd_valid && cmd_ready_i) || (out_q && !free_i));
+    last_out_q <= rst_n && ((cmd_valid && cmd_ready_i && cmd_last) || (last_out_q && !free_i));
   end
 
   always_comb begin
     assume (tags_i != 2'd3);
-    assume (!drained_q || drained_i || wrote_q || !busy_q);
+    assume (!free_i || last_out_q);
   end
 
   // ---------------------------------------------------------------- what must hold
@@ -187,15 +189,18 @@ module lro_close_fv
       if (done) begin
         Whole: assert (busy_q && count_q == (forget_q ? 7'd0 : 7'(full_q) + 7'd1));
       end
+      if (out_q) begin
+        Held: assert (scratch_hold);
+      end
       if (cmd_valid) begin
+        LastOne: assert (cmd_last == (field_next == None));
         Merged: assert (busy_q && !forget_q && merged_q && count_q == '0 && field_q != None);
         InPlace: assert (cmd.addr[15:0] == 16'(at) && cmd.len == bytes);
-        Filled: assert (cmd.ptr == {10'd0, place, 3'd0} && filled_q[place] &&
-                        (place != '0 || filled_q[1]));
+        Filled: assert (cmd.ptr == 16'(place) && filled_q[(Relaxed ? 3 : 2):0] == '1);
       end
       if (scratch_valid) begin
-        Drained: assert (busy_q && drained_q && !wrote_q);
-        if (scratch_place == 3'd1)
+        NotInUse: assert (busy_q && scratch_hold && !out_q);
+        if (scratch_word == 2'd1)
           NumBuffers: assert (scratch_data[31:16] == 16'(full_q) + 16'd1);
       end
     end

@@ -30,6 +30,7 @@ module rx_writer_fv
   parameter int unsigned Tokens = 4,
   parameter bit          Any = 1'b0,      // begin in any state that is consistent, not in reset
   parameter bit          Inside = 1'b1,   // and show that it stays consistent
+  parameter bit          Overlap = 1'b1,
   localparam int unsigned CtxW = $clog2(Contexts)
 ) (
   input logic        clk_i,
@@ -110,7 +111,7 @@ module rx_writer_fv
   end
 
   rx_writer #(
-    .RxWaitCycles(2), .MaxBuffers(4), .Contexts(Contexts), .Overlap(1'b1)
+    .RxWaitCycles(2), .MaxBuffers(4), .Contexts(Contexts), .Overlap(Overlap)
   ) u_dut (
     .clk_i,
     .rst_ni             (rst_n),
@@ -147,9 +148,10 @@ module rx_writer_fv
     .flush_i,
     .flushed_o          (flushed),
     .clear_i            ('{valid: clear_i, q: {5'd0, clear_of_i, 1'b0}}),
+    .scratch_hold_o     (),
     .scratch_valid_o    (),
     .scratch_ready_i,
-    .scratch_place_o    (),
+    .scratch_word_o     (),
     .scratch_data_o     (),
     .scratch_ptr_i      ('0),
     .release_valid_o    (),
@@ -215,7 +217,8 @@ module rx_writer_fv
 
   // States by their numbers in the block.
   localparam logic [3:0] Idle = 4'd0, Req = 4'd1, Seg = 4'd2, Dec = 4'd3, Skip = 4'd4,
-                         Patch = 4'd5, Wait = 4'd6, Drop = 4'd7, Begin = 4'd8, Close = 4'd9;
+                         Patch = 4'd5, Wait = 4'd6, Drop = 4'd7, Begin = 4'd8, Close = 4'd9,
+                         End = 4'd10;
 
   // ---------------------------------------------------------------- the walker and the buffer
   // The one followed has id 0 in the first queue; ids mean nothing to the block.
@@ -457,6 +460,8 @@ module rx_writer_fv
     if (st == Wait && is_append) frames = 1'b0;
     if (tail && !(is_append && st == Dec && ok && u_dut.seg_last_q)) frames = 1'b0;
     if (tail && u_dut.seg_fits_q && u_dut.seg_len_q == '0) frames = 1'b0;
+    if (tail && u_dut.more_q && full > 6'(Buffers - 2)) frames = 1'b0;
+    if (tail && u_dut.left_q != (u_dut.seg_len_q != '0)) frames = 1'b0;
     if (st == Begin && (!is_append || two || u_dut.segment_q.pay == '0)) frames = 1'b0;
     if ((tail || st == Begin) && (u_dut.taken_q || !u_dut.first_q)) frames = 1'b0;
     // ... one that opens a unit does so with its last command, ...
@@ -504,10 +509,16 @@ module rx_writer_fv
     if (cl_st == ClToken && cl_at != fulls[cl_ctx] &&
         (u_dut.listed.id == '0) != ids[cl_ctx][cl_at[1:0]]) closes = 1'b0;
     if (st == Close && then_q != Idle) begin
-      if (then_q != Req && then_q != Wait && then_q != Drop) closes = 1'b0;
+      if (then_q != Req && then_q != Wait && then_q != Drop && then_q != Begin) closes = 1'b0;
       if (is_open && (full != '0 || (open_q[c] && !set[c]))) closes = 1'b0;
-      if (is_append && then_q != Drop) closes = 1'b0;
+      if (is_append && then_q != Drop && then_q != Begin) closes = 1'b0;
+      if (then_q == Begin && (!is_append || set != '0 || two || !u_dut.first_q || u_dut.taken_q ||
+                              u_dut.segment_q.pay == '0 || !open_q[c] ||
+                              u_dut.q_q != {5'd0, pair_q[c], 1'b0})) closes = 1'b0;
     end
+    if (st == End && is_append && u_dut.end_q && !open_q[c]) closes = 1'b0;
+    if (st > End) closes = 1'b0;
+    if (st == Dec && !ok && u_dut.of_queue_q != look_open) closes = 1'b0;
 
     // A reset meets an idle block, and goes before any frame.
     resets = 1'b1;
@@ -516,6 +527,9 @@ module rx_writer_fv
     if ((cleared_q || forget != '0) &&
         !(st == Idle || st == Wait || (st == Close && (then_q == Idle || then_q == Wait))))
       resets = 1'b0;
+    if ((idle_q || cleared_q || forget != '0) && u_dut.may_q) resets = 1'b0;
+    if (idle_q && u_dut.wants_q) resets = 1'b0;
+    if (cleared_q && u_dut.wants_q && st != Close && forget == '0) resets = 1'b0;
     if (cleared_q && (set & ~forget) != '0) resets = 1'b0;
     if ((idle_q || cleared_q) && level != '0) resets = 1'b0;
   end

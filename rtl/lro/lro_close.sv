@@ -6,21 +6,21 @@
 // over the start of its first buffer: the virtio header of a large packet (virtio 1.2, "Device
 // Operation" of the network device), the length of the IP packet and the sum of an IPv4 header, PSH
 // if its last segment has it, and the sum of TCP's pseudo header, not inverted; by the relaxed
-// profile what the unit has of later segments, too. The bytes are laid beside the frames in the
-// receive RAM, which stays as it is only while no frame is released: so what was issued before has
-// to be done first (`drained_i`). The used entries follow as tokens, the last with `publish`, and
-// so become visible at once.
+// profile what the unit has of later segments, too. The bytes are laid into the scratch beside the
+// frames in the receive RAM, which is held from then on until the last of these writes is done
+// (`free_i`); the next unit with headers waits for that. The used entries follow as tokens, the
+// last with `publish`, and so become visible at once.
 //
-// Latency: three cycles and one for each buffer (two if it is not the last); with headers, those
-// before are waited for, and some twenty more.
+// Latency: three cycles and two for each buffer; with headers, three to five more and the writes.
 //
 // Invariants: commands and tokens with `cmd` come together; a unit's entries leave in the order of
-// its buffers, `publish` on the last only.
+// its buffers, `publish` on the last only; the scratch changes only when no write from it is out.
 `include "ferronic_assert.svh"
 module lro_close
   import ferronic_pkg::*;
   import lro_pkg::*;
 #(
+  parameter int unsigned DataW = 64,
   parameter bit Relaxed = 1'b0   // that profile can be set
 ) (
   input  logic           clk_i,
@@ -31,7 +31,7 @@ module lro_close
   input  logic           push_i,      // the last segment had PSH
   input  logic           forget_i,    // its queue is gone: nothing is written
   output logic           done_o,      // one cycle; the context is free
-  input  logic           drained_i,
+  input  logic           free_i,
 
   // The unit, from the cycle after `start_i` until `done_o`.
   input  logic [63:0]    first_i,
@@ -43,15 +43,17 @@ module lro_close
   output logic [5:0]     list_at_o,
   input  lro_buffer_t    list_i,
 
+  output logic           scratch_hold_o,
   output logic           scratch_valid_o,
   input  logic           scratch_ready_i,
-  output logic [2:0]     scratch_place_o,
-  output logic [63:0]    scratch_data_o,
+  output logic [1:0]     scratch_word_o,
+  output logic [DataW-1:0] scratch_data_o,
   input  logic [15:0]    scratch_ptr_i,
 
   output logic           cmd_valid_o,
   input  logic           cmd_ready_i,  // with room for its token
   output dma_wr_cmd_t    cmd_o,
+  output logic           cmd_last_o,   // the last of this unit
   output logic           tok_valid_o,  // an entry
   input  logic           tok_ready_i,
   output lro_buffer_t    tok_o,
@@ -60,27 +62,28 @@ module lro_close
   typedef enum logic [2:0] {
     StIdle,
     StLoad,
-    StDrain,
-    StScratch, // one place after another
+    StTurn,    // until the scratch is free
+    StScratch, // one word after another
     StCmd,     // one write after another
     StList,    // an entry is read
     StToken,
     StDone
   } st_e;
   st_e         st_q;
-  logic [2:0]  place_q;
   logic [5:0]  at_q;
   logic [63:0] addr_q;
-  logic        push_q, forget_q;
-  logic [1:0]  settle_q;
+  logic        push_q, forget_q, hold_q;
 
-  wire v6     = head_i.head.v6;
+  // As the unit says; copies, since its RAM is far from here.
+  logic        v6_q, ece_q;
+  logic [1:0]  tags_q;
+  logic [7:0]  pay_at_q;
   wire merged = end_i.merged;
   wire last   = (at_q == end_i.full);
 
   // ---------------------------------------------------------------- what the headers say
   wire         relaxed = Relaxed && end_i.latest.on;
-  logic [15:0] ip_len_q, ip_rest_q, ip_sum_q, tcp_sum_q;
+  logic [15:0] ip_len_q, ip_rest_q, tcp_sum_q;
   function automatic logic [15:0] add(input logic [15:0] a, input logic [15:0] b);
     logic [16:0] once;
     once = 17'(a) + 17'(b);
@@ -90,84 +93,104 @@ module lro_close
     big = {half[7:0], half[15:8]};
   endfunction
   // TCP's length and protocol number, as addends of the pseudo header.
-  wire [15:0] pseudo = total_i - (v6 ? 16'd34 : 16'd14);
+  logic [15:0] total_q, pseudo_q, base_q, addresses_q;
   always_ff @(posedge clk_i) begin
     if (st_q == StLoad) begin
-      ip_len_q  <= v6 ? total_i - 16'd40 : total_i;
-      ip_rest_q <= add(head_i.head.ip_base, total_i);
-      tcp_sum_q <= add(head_i.head.addr_sum, pseudo);
+      v6_q        <= head_i.head.v6;
+      ece_q       <= head_i.head.ece;
+      tags_q      <= head_i.head.tags;
+      pay_at_q    <= head_i.head.pay_at;
+      total_q     <= total_i;
+      base_q      <= head_i.head.ip_base;
+      addresses_q <= head_i.head.addr_sum;
+      pseudo_q    <= total_i - (head_i.head.v6 ? 16'd34 : 16'd14);
     end
-    ip_sum_q <= ~(Relaxed ? add(ip_rest_q, {end_i.latest.ttl, 8'd0}) : ip_rest_q);
+    ip_len_q  <= v6_q ? total_q - 16'd40 : total_q;
+    ip_rest_q <= add(base_q, total_q);
+    tcp_sum_q <= add(addresses_q, pseudo_q);
   end
 
-  wire [7:0] ip_at = 8'd14 + {4'd0, head_i.head.tags, 2'b00};
-  wire [7:0] l4_at = ip_at + (v6 ? 8'd40 : 8'd20);
+  wire [7:0] ip_at = 8'd14 + {4'd0, tags_q, 2'b00};
+  wire [7:0] l4_at = ip_at + (v6_q ? 8'd40 : 8'd20);
   localparam logic [7:0] NeedsCsum = 8'd1, GsoTcp4 = 8'd1, GsoTcp6 = 8'd4;
   localparam logic [15:0] CsumOffset = 16'd16;
 
-  // Places: the virtio header (two), IP length, IPv4 sum, flags, TCP sum. By the relaxed profile:
+  // In the scratch: the virtio header, IP length, IPv4 sum, flags, TCP sum. By the relaxed profile:
   // with IPv6's length the hop limit, with IPv4's sum the time to live before, with the flags the
   // window and TCP's sum behind, acknowledgement, echoed time stamp.
-  localparam logic [2:0] PlHeader = 3'd0, PlHeader2 = 3'd1, PlLength = 3'd2, PlSum = 3'd3,
-                         PlFlags = 3'd4, PlTcp = 3'd5, PlAck = 3'd6, PlEcho = 3'd7;
-  localparam logic [2:0] PlLast = Relaxed ? PlEcho : PlTcp;
-  wire [2:0] end_place = !relaxed ? PlTcp : end_i.latest.stamped ? PlEcho : PlFlags;
+  typedef enum logic [2:0] {PlHeader, PlLength, PlSum, PlFlags, PlTcp, PlAck, PlEcho} place_e;
+  wire place_e end_place = !relaxed ? PlTcp : end_i.latest.stamped ? PlEcho : PlFlags;
   localparam logic [7:0] ProtoTcp = 8'd6;
-  logic [63:0] place_data;
+  localparam int unsigned Bytes = Relaxed ? ScratchBytes : 24;
+  localparam int unsigned Words = (Bytes * 8 + DataW - 1) / DataW;
+  function automatic logic [31:0] big4(input logic [31:0] word);
+    big4 = {big(word[15:0]), big(word[31:16])};
+  endfunction
+  place_e      place_q;
+  logic [1:0]  word_q;
+  logic [15:0] ip_sum, beside;
+  logic [31:0] fourth;
+  logic [63:0] last_word;
+  logic [Words-1:0][DataW-1:0] scratch;
   always_comb begin
-    place_data = {8'd0, l4_at, 2'd0, relaxed ? end_i.latest.size : size_i, 8'd0,
-                  head_i.head.pay_at, v6 ? GsoTcp6 : GsoTcp4, NeedsCsum};
-    unique case (place_q)
-      PlHeader2: place_data[31:0] = {16'd1 + {10'd0, end_i.full}, CsumOffset};
-      PlLength:  place_data[15:0] = big(ip_len_q);
-      PlSum:     place_data[15:0] = big(ip_sum_q);
-      PlFlags:   place_data[7:0]  = {1'b0, head_i.head.ece, 2'b01, push_q, 3'b000};
-      PlTcp:     place_data[15:0] = big(tcp_sum_q);
-      PlAck:     place_data[31:0] = {big(end_i.latest.ack[15:0]), big(end_i.latest.ack[31:16])};
-      PlEcho:    place_data[31:0] = {big(end_i.latest.echo[15:0]), big(end_i.latest.echo[31:16])};
-      default: ;
-    endcase
-    if (relaxed) begin
-      unique case (place_q)
-        PlLength: place_data[31:16] = {end_i.latest.ttl, ProtoTcp};
-        PlSum:    place_data[31:0]  = {big(ip_sum_q), ProtoTcp, end_i.latest.ttl};
-        PlFlags:  place_data[39:8]  = {big(tcp_sum_q), big(end_i.latest.window)};
-        default: ;
-      endcase
-    end
+    ip_sum    = ~(Relaxed ? add(ip_rest_q, {end_i.latest.ttl, 8'd0}) : ip_rest_q);
+    beside    = v6_q ? {end_i.latest.ttl, ProtoTcp} : {ProtoTcp, end_i.latest.ttl};
+    fourth    = relaxed ? big4(end_i.latest.ack) : {big(tcp_sum_q), 16'd0};
+    last_word = {big4(end_i.latest.echo), 8'd0, big(tcp_sum_q), end_i.latest.window[7:0]};
+    scratch   = (Words * DataW)'({
+      Relaxed ? last_word : 64'd0,
+      Relaxed ? end_i.latest.window[15:8] : 8'd0, 1'b0, ece_q, 2'b01, push_q, 3'b000,
+      big(ip_sum), Relaxed ? beside : 16'd0, big(ip_len_q),
+      fourth, 16'd1 + {10'd0, end_i.full}, CsumOffset,
+      8'd0, l4_at, 2'd0, relaxed ? end_i.latest.size : size_i, 8'd0, pay_at_q,
+      v6_q ? GsoTcp6 : GsoTcp4, NeedsCsum
+    });
   end
+  function automatic logic [4:0] offset(input place_e place, input logic more);
+    unique case (place)
+      PlLength: offset = 5'd16;
+      PlSum:    offset = more ? 5'd18 : 5'd20;
+      PlFlags:  offset = 5'd22;
+      PlTcp:    offset = 5'd14;
+      PlAck:    offset = 5'd12;
+      PlEcho:   offset = 5'd28;
+      default:  offset = 5'd0;
+    endcase
+  endfunction
   // Written a cycle later.
-  logic        scratch_valid_q;
-  logic [2:0]  scratch_place_q;
-  logic [63:0] scratch_data_q;
-  wire         scratch_take = (st_q == StScratch) && (!scratch_valid_q || scratch_ready_i);
+  logic             scratch_valid_q;
+  logic [1:0]       scratch_word_q;
+  logic [DataW-1:0] scratch_data_q;
+  wire  scratch_take = (st_q == StScratch) && (!scratch_valid_q || scratch_ready_i);
+  wire  scratch_end  = (word_q == 2'(Words - 1));
   always_ff @(posedge clk_i) begin
     if (!rst_ni || fn_rst_i) scratch_valid_q <= 1'b0;
     else scratch_valid_q <= scratch_take || (scratch_valid_q && !scratch_ready_i);
     if (scratch_take) begin
-      scratch_place_q <= place_q;
-      scratch_data_q  <= place_data;
+      scratch_word_q <= word_q;
+      scratch_data_q <= scratch[(Words > 1) ? word_q : 2'd0];
     end
   end
+  assign scratch_hold_o  = hold_q;
   assign scratch_valid_o = scratch_valid_q;
-  assign scratch_place_o = scratch_place_q;
+  assign scratch_word_o  = scratch_word_q;
   assign scratch_data_o  = scratch_data_q;
 
   // ---------------------------------------------------------------- writes
   // The next place that this unit has, and how far its bytes lie behind those of this one.
-  logic [2:0] next_place;
+  place_e     next_place;
   logic [5:0] distance;
   always_comb begin
     next_place = PlTcp;
     distance   = 6'd3;
     unique case (place_q)
-      PlHeader, PlHeader2: begin
+      PlHeader: begin
         next_place = PlLength;
-        distance   = 6'(VirtioHdrBytes) + ip_at[5:0] + (v6 ? 6'd4 : 6'd2);
+        distance   = 6'(VirtioHdrBytes) + ip_at[5:0] + (v6_q ? 6'd4 : 6'd2);
       end
       PlLength: begin
-        next_place = !v6 ? PlSum : push_q ? PlFlags : PlTcp;
-        distance   = !v6 ? 6'd8 : push_q ? 6'd49 : 6'd52;
+        next_place = !v6_q ? PlSum : push_q ? PlFlags : PlTcp;
+        distance   = !v6_q ? 6'd8 : push_q ? 6'd49 : 6'd52;
       end
       PlSum: begin
         next_place = push_q ? PlFlags : PlTcp;
@@ -178,8 +201,8 @@ module lro_close
     if (relaxed) begin
       unique case (place_q)
         PlLength: begin
-          next_place = v6 ? PlAck : PlSum;
-          distance   = v6 ? 6'd44 : 6'd6;
+          next_place = v6_q ? PlAck : PlSum;
+          distance   = v6_q ? 6'd44 : 6'd6;
         end
         PlSum: begin
           next_place = PlAck;
@@ -199,19 +222,20 @@ module lro_close
   end
 
   assign cmd_valid_o = (st_q == StCmd) && !scratch_valid_q;
+  assign cmd_last_o  = (place_q == end_place);
   assign cmd_o.addr  = addr_q;
   always_comb begin
     cmd_o.len = 16'd2;
     unique case (place_q)
       PlHeader:         cmd_o.len = 16'(VirtioHdrBytes);
       PlFlags:          cmd_o.len = relaxed ? 16'd5 : 16'd1;
-      PlLength:         if (relaxed && v6) cmd_o.len = 16'd4;
+      PlLength:         if (relaxed && v6_q) cmd_o.len = 16'd4;
       PlSum:            if (relaxed) cmd_o.len = 16'd4;
       PlAck, PlEcho:    cmd_o.len = 16'd4;
       default: ;
     endcase
   end
-  assign cmd_o.ptr   = scratch_ptr_i + {10'd0, place_q, 3'd0};
+  assign cmd_o.ptr   = scratch_ptr_i + {11'd0, offset(place_q, relaxed)};
 
   assign list_re_o     = (st_q == StList);
   assign list_at_o     = at_q;
@@ -222,13 +246,15 @@ module lro_close
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || fn_rst_i) begin
-      st_q <= StIdle;
+      st_q   <= StIdle;
+      hold_q <= 1'b0;
     end else begin
+      hold_q <= (st_q == StTurn && !hold_q) || (hold_q && !free_i);
       unique case (st_q)
         StIdle: if (start_i) st_q <= StLoad;
-        StLoad: st_q <= forget_q ? StDone : merged ? StDrain : StList;
-        StDrain: if (settle_q == '1) st_q <= StScratch;
-        StScratch: if (scratch_take && place_q == PlLast) st_q <= StCmd;
+        StLoad: st_q <= forget_q ? StDone : merged ? StTurn : StList;
+        StTurn: if (!hold_q) st_q <= StScratch;
+        StScratch: if (scratch_take && scratch_end) st_q <= StCmd;
         StCmd: if (cmd_valid_o && cmd_ready_i && place_q == end_place) st_q <= StList;
         StList: st_q <= StToken;
         StToken: if (tok_ready_i) st_q <= last ? StDone : StList;
@@ -238,17 +264,16 @@ module lro_close
     end
   end
   always_ff @(posedge clk_i) begin
-    // A release takes a moment to be seen in `scratch_ptr_i`.
-    settle_q <= (st_q != StDrain || !drained_i) ? '0 : settle_q + 2'd1;
     unique case (st_q)
       StIdle: begin
         push_q   <= push_i;
         forget_q <= forget_i;
-        place_q  <= '0;
+        place_q  <= PlHeader;
+        word_q   <= '0;
         at_q     <= '0;
       end
       StLoad: addr_q <= first_i;
-      StScratch: if (scratch_take) place_q <= (place_q == PlLast) ? '0 : place_q + 3'd1;
+      StScratch: if (scratch_take) word_q <= word_q + 2'd1;
       StCmd: begin
         if (cmd_valid_o && cmd_ready_i) begin
           place_q <= next_place;
@@ -266,6 +291,6 @@ module lro_close
   `FERRONIC_ASSERT_STABLE(CmdStable, cmd_valid_o, cmd_ready_i || fn_rst_i, cmd_o, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(TokStable, tok_valid_o, tok_ready_i || fn_rst_i, {tok_o, tok_publish_o},
                           clk_i, rst_ni)
-  `FERRONIC_ASSERT(DrainedStays, !(st_q inside {StScratch, StCmd}) || place_q != '0 || drained_i ||
-                   fn_rst_i || st_q == StCmd, clk_i, rst_ni)
+  `FERRONIC_ASSERT(HeldWhileUsed, !(st_q inside {StScratch, StCmd}) || (hold_q && !free_i) ||
+                   fn_rst_i, clk_i, rst_ni)
 endmodule

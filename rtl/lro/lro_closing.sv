@@ -12,6 +12,7 @@ module lro_closing
   import ferronic_pkg::*;
   import lro_pkg::*;
 #(
+  parameter int unsigned DataW = 64,
   parameter int unsigned Contexts = 16,
   parameter bit          Relaxed = 1'b0,  // as of lro_table
   localparam int unsigned CtxW = $clog2(Contexts)
@@ -24,6 +25,7 @@ module lro_closing
   input  logic [Contexts-1:0] set_i,
   input  lro_cause_e          cause_i,
   output logic                busy_o,
+  output logic                closing_o,    // `ctx_o` is being closed
   input  logic                forget_i,     // the queue of these units is gone
   input  logic [Contexts-1:0] forget_set_i,
   output logic [Contexts-1:0] forget_o,     // those that are not forgotten yet
@@ -35,7 +37,7 @@ module lro_closing
   output lro_cause_e          cause_o,
 
   // As of lro_close.
-  input  logic                drained_i,
+  input  logic                free_i,
   input  logic [63:0]         first_i,
   input  lro_unit_head_t      head_i,
   input  lro_unit_end_t       end_i,
@@ -44,14 +46,16 @@ module lro_closing
   output logic                list_re_o,
   output logic [5:0]          list_at_o,
   input  lro_buffer_t         list_i,
+  output logic                scratch_hold_o,
   output logic                scratch_valid_o,
   input  logic                scratch_ready_i,
-  output logic [2:0]          scratch_place_o,
-  output logic [63:0]         scratch_data_o,
+  output logic [1:0]          scratch_word_o,
+  output logic [DataW-1:0]    scratch_data_o,
   input  logic [15:0]         scratch_ptr_i,
   output logic                cmd_valid_o,
   input  logic                cmd_ready_i,
   output dma_wr_cmd_t         cmd_o,
+  output logic                cmd_last_o,
   output logic                tok_valid_o,
   input  logic                tok_ready_i,
   output lro_buffer_t         tok_o,
@@ -72,6 +76,7 @@ module lro_closing
   end
   assign start     = picked_q && !closing_q;
   assign busy_o    = (set_q != '0);
+  assign closing_o = closing_q;
   assign forget_o  = forget_q;
   assign ctx_o     = ctx_q;
   assign closed_o  = done;
@@ -97,16 +102,17 @@ module lro_closing
     if (load_i) cause_q <= cause_i;
   end
 
-  lro_close #(.Relaxed(Relaxed)) u_close (
+  lro_close #(.DataW(DataW), .Relaxed(Relaxed)) u_close (
     .clk_i, .rst_ni, .fn_rst_i,
     .start_i (start),
     .push_i  (cause_q == LroPush),
     .forget_i((forget_q & this_one) != '0),
     .done_o  (done),
-    .drained_i,
+    .free_i,
     .first_i, .head_i, .end_i, .size_i, .total_i, .list_re_o, .list_at_o, .list_i,
-    .scratch_valid_o, .scratch_ready_i, .scratch_place_o, .scratch_data_o, .scratch_ptr_i,
-    .cmd_valid_o, .cmd_ready_i, .cmd_o, .tok_valid_o, .tok_ready_i, .tok_o, .tok_publish_o
+    .scratch_hold_o, .scratch_valid_o, .scratch_ready_i, .scratch_word_o, .scratch_data_o,
+    .scratch_ptr_i, .cmd_valid_o, .cmd_last_o, .cmd_ready_i, .cmd_o, .tok_valid_o, .tok_ready_i,
+    .tok_o, .tok_publish_o
   );
 
   `FERRONIC_ASSERT(OpenOnes, !start || (open_i & this_one) != '0, clk_i, rst_ni)

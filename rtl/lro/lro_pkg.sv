@@ -94,4 +94,7 @@ package lro_pkg;
     logic [63:0] addr;      // of the first of those
     lro_latest_t latest;
   } lro_unit_end_t;
+
+  // What a unit's headers take beside the frames.
+  localparam int unsigned ScratchBytes = 32;
 endpackage

@@ -57,19 +57,34 @@ module lro_timer
     .rdata_o(hold_old));
   assign hold_end = first_q ? hold_end_q : hold_old;
   wire [24:0] apart = hold_end - gap_end_q;
-  wire        by_hold = apart[24] || (apart == '0);
+  logic [24:0] apart_q, hold_at_q, gap_at_q;
+  logic        touch2_q, touch3_q;
+  ctx_t        ctx2_q, ctx3_q;
+  always_ff @(posedge clk_i) begin
+    touch2_q  <= touch_q && rst_ni;
+    touch3_q  <= touch2_q && rst_ni;
+    ctx2_q    <= ctx_q;
+    ctx3_q    <= ctx2_q;
+    apart_q   <= apart;
+    hold_at_q <= hold_end;
+    gap_at_q  <= gap_end_q;
+  end
+  wire        by_hold = apart_q[24] || (apart_q == '0);
   deadline_t  set, look;
-  assign set = '{hold: by_hold, at: by_hold ? hold_end : gap_end_q};
+  assign set = '{hold: by_hold, at: by_hold ? hold_at_q : gap_at_q};
 
   // ---------------------------------------------------------------- looked at
   ctx_t        scan_q, look_q;
   deadline_t   found_q;
   logic        valid_q;
-  logic [24:0] left;
+  logic [24:0] left, late, now_q;
   prim_lutram #(.Width($bits(deadline_t)), .Depth(Contexts)) u_deadline (
-    .clk_i, .we_i(touch_q), .waddr_i(ctx_q), .wdata_i(set), .raddr_i(scan_q), .rdata_o(look));
+    .clk_i, .we_i(touch2_q), .waddr_i(ctx2_q), .wdata_i(set), .raddr_i(scan_q), .rdata_o(look));
   assign left = found_q.at - time_i;
-  wire over   = left[24] || (left == '0);
+  // What is due may be seen a cycle later; the time comes from far.
+  always_ff @(posedge clk_i) now_q <= time_i;
+  assign late = found_q.at - now_q;
+  wire over   = late[24] || (late == '0);
 
   // Of this round: the next deadline, and whether anything changed.
   logic [24:0]   next_q;
@@ -78,13 +93,11 @@ module lro_timer
   wire  [24:0]   next_left = next_q - time_i;
   logic [Contexts-1:0] open_q;
   // What was looked up may be older than a touch.
-  logic          touch2_q;
-  ctx_t          ctx2_q;
   function automatic logic touched(input ctx_t ctx);
     touched = (touch_i && ctx_i == ctx) || (touch_q && ctx_q == ctx) ||
-              (touch2_q && ctx2_q == ctx);
+              (touch2_q && ctx2_q == ctx) || (touch3_q && ctx3_q == ctx);
   endfunction
-  wire           change = touch_i || touch_q || touch2_q || (open_q != open_i);
+  wire           change = touch_i || touch_q || touch2_q || touch3_q || (open_q != open_i);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || fn_rst_i) begin
@@ -111,8 +124,6 @@ module lro_timer
     open_q     <= open_i;
     look_q     <= scan_q;
     found_q    <= look;
-    touch2_q   <= touch_q;
-    ctx2_q     <= ctx_q;
     if (!due_o) begin
       due_ctx_o  <= look_q;
       due_hold_o <= found_q.hold;

@@ -4,8 +4,9 @@
 // at 4 KiB, any byte alignment on both sides.
 //
 // The RAM is read from the byte that becomes byte 0 of the first DW, each lane at a word address of
-// its own, and one rotator brings it to lane 0. Latency six cycles from command to first beat;
-// throughput one beat a cycle without a bubble between TLPs or commands of at least two beats.
+// its own, and one rotator brings it to lane 0. Latency six cycles from command to first beat,
+// seven if wider than 64 bits; throughput one beat a cycle without a bubble between TLPs or
+// commands of at least two beats.
 //
 // `halt_i`: a TLP that has begun is sent, everything else is swallowed, `done_o` comes all the same
 // and in order. The RAM must hold its read data while `ram_re_o` is low.
@@ -46,6 +47,32 @@ module dma_write
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
   end
 
+  // ---------------------------------------------------------------- commands
+  // A frame takes few beats of a wide card: more of them wait, so that the next buffers are found
+  // while it is written.
+  logic        cmd_valid, cmd_ready;
+  dma_wr_cmd_t cmd;
+  if (DataW > 64) begin : g_ahead
+    logic [2:0] level;
+    prim_fifo #(.Width($bits(dma_wr_cmd_t)), .Depth(4)) u_ahead (
+      .clk_i, .rst_ni,
+      .clr_i     (1'b0),
+      .wr_valid_i(cmd_valid_i),
+      .wr_ready_o(cmd_ready_o),
+      .wr_data_i (cmd_i),
+      .rd_valid_o(cmd_valid),
+      .rd_ready_i(cmd_ready),
+      .rd_data_o (cmd),
+      .level_o   (level)
+    );
+    logic unused_level;
+    assign unused_level = ^level;
+  end else begin : g_at_once
+    assign cmd_valid   = cmd_valid_i;
+    assign cmd         = cmd_i;
+    assign cmd_ready_o = cmd_ready;
+  end
+
   // ---------------------------------------------------------------- pieces of one TLP each
   logic        pc_valid, pc_ready, pc_last, pc_void, split_idle;
   logic [63:2] pc_addr;
@@ -59,11 +86,11 @@ module dma_write
     .rst_ni,
     .void_i      (halt_i),
     .max_bytes_i (max_payload_i),
-    .in_valid_i  (cmd_valid_i),
-    .in_ready_o  (cmd_ready_o),
-    .in_addr_i   (cmd_i.addr),
-    .in_len_i    (cmd_i.len),
-    .in_ptr_i    (cmd_i.ptr),
+    .in_valid_i  (cmd_valid),
+    .in_ready_o  (cmd_ready),
+    .in_addr_i   (cmd.addr),
+    .in_len_i    (cmd.len),
+    .in_ptr_i    (cmd.ptr),
     .in_user_i   (1'b0),
     .out_valid_o (pc_valid),
     .out_ready_i (pc_ready),
@@ -173,7 +200,8 @@ module dma_write
   assign tlp_req_o   = e_req_q;
   assign tlp_data_o  = e_data_q;
   assign done_o      = e_valid_q && e_eop_q && e_last_q && (e_void_q || tlp_ready_i);
-  assign idle_o      = split_idle && !r_valid_q && !d_valid_q && !e_valid_q;
+  assign idle_o      = split_idle && !(DataW > 64 && cmd_valid) && !r_valid_q && !d_valid_q &&
+                       !e_valid_q;
 
   logic unused;
   assign unused = ^{pc_beats[12:10], unused_user};

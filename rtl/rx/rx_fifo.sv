@@ -13,7 +13,7 @@
 // order. `patch_*` sets num_buffers of a frame that left and was not released.
 //
 // Invariants: slots in use lie between `tail_q` and `base_q`; no beat is stored within eleven words
-// of `tail_q`, eight of which are scratch; at most `Frames` frames wait.
+// of `tail_q`, up to four of which are scratch; at most `Frames` frames wait.
 `include "ferronic_assert.svh"
 module rx_fifo
   import ferronic_pkg::*;
@@ -63,12 +63,13 @@ module rx_fifo
   input  logic [15:0]       patch_ptr_i,
   input  logic [15:0]       patch_num_buffers_i,
 
-  // Eight places of 8 bytes in front of the oldest frame, for what is written beside frames; they
-  // stay as they are until the next release.
+  // Some words in front of the oldest frame, for what is written beside frames. While
+  // they are held nothing that is released is written over, and they stay where they are.
+  input  logic              scratch_hold_i,
   input  logic              scratch_valid_i,
   output logic              scratch_ready_o,
-  input  logic [2:0]        scratch_place_i,
-  input  logic [63:0]       scratch_data_i,
+  input  logic [1:0]        scratch_word_i,
+  input  logic [DataW-1:0]  scratch_data_i,
   output logic [15:0]       scratch_ptr_o,   // byte address of the first
 
   input  logic              headers_ready_i, // whoever keeps a copy of headers has room for a frame
@@ -96,7 +97,7 @@ module rx_fifo
   // Words that stay free, a power of two: the beat's own, and those of a header, for the age of
   // `room_q`, and the scratch.
   localparam int unsigned Margin = 16;
-  localparam int unsigned ScratchWords = 64 / Lanes;
+  localparam int unsigned ScratchWords = (lro_pkg::ScratchBytes + Lanes - 1) / Lanes;
 
   typedef logic [AddrW-1:0] word_t;
 
@@ -154,6 +155,7 @@ module rx_fifo
   logic [13:0]  max_q;
   logic         rel_valid_q;
   word_t        rel_words_q;
+  wire          rel_held = rel_valid_q && scratch_hold_i;
   logic         good_q;
   logic [13:0]  good_len_q;
   word_t        good_base_q;
@@ -220,7 +222,7 @@ module rx_fifo
       // Two cycles after the end of a frame `room_q` is of what came after it.
       fresh_q    <= 1'b1;
       fresher_q  <= fresh_q;
-      if (rel_valid_q) tail_q <= tail_q + rel_words_q;
+      if (rel_valid_q && !scratch_hold_i) tail_q <= tail_q + rel_words_q;
       if (good) base_q <= pos_next;
       if (state_q != StData) pos_q <= base_q + word_t'(FirstWord);
       else if (store) pos_q <= pos_next;
@@ -270,7 +272,7 @@ module rx_fifo
       room_q       <= !(&used[AddrW-1:$clog2(Margin)]);
       rec_room_q   <= !rec_used[RecAddrW] && !(&rec_used[RecAddrW-1:1]);
       max_q        <= (max_frame_i > 16'(MaxFrameBytes)) ? 14'(MaxFrameBytes) : max_frame_i[13:0];
-      rel_valid_q  <= release_valid_i && !fn_rst_i;
+      rel_valid_q  <= (release_valid_i || rel_held) && !fn_rst_i;
       drop_abort_o <= store && in_last && in_abort && !fn_rst_i;
       drop_long_o  <= store && too_long && !(in_last && in_abort) && !fn_rst_i;
       drop_short_o <= store && in_last && !in_abort && too_short && !fn_rst_i;
@@ -280,7 +282,9 @@ module rx_fifo
   end
 
   always_ff @(posedge clk_i) begin
-    rel_words_q <= slot_words(release_len_i[13:0]);
+    if (release_valid_i || !rel_held) begin
+      rel_words_q <= (rel_held ? rel_words_q : '0) + slot_words(release_len_i[13:0]);
+    end
     good_len_q  <= len[13:0];
     good_base_q <= base_q;
   end
@@ -330,11 +334,9 @@ module rx_fifo
       ram_waddr_o                 = patch_ptr_i[LaneW+:AddrW] + word_t'(NumWord);
       ram_wdata_o[8*NumLane+:16]  = patch_num_buffers_i;
     end else if (scratch_valid_i) begin
-      for (int unsigned l = 0; l < Lanes; l++) begin
-        ram_we_o[l] = (3'(l / 8) == (scratch_place_i & 3'(Lanes / 8 - 1)));
-      end
-      ram_waddr_o = scratch_word + (word_t'(scratch_place_i) >> (LaneW - 3));
-      ram_wdata_o = {Lanes / 8{scratch_data_i}};
+      ram_we_o    = '1;
+      ram_waddr_o = scratch_word + word_t'(scratch_word_i);
+      ram_wdata_o = scratch_data_i;
     end else begin
       unique case (state_q)
         StHdr0: begin
@@ -428,6 +430,7 @@ module rx_fifo
   assign unused = ^{release_len_i[15:14], patch_ptr_i, fill[LaneW-1:0], wait_level};
 
   `FERRONIC_ASSERT(RoomKept, !store || used < word_t'(Words - 11), clk_i, rst_ni)
+  `FERRONIC_ASSERT(ScratchHeld, !scratch_valid_i || scratch_hold_i || fn_rst_i, clk_i, rst_ni)
   `FERRONIC_ASSERT(ResultHasFrame, !result_valid_i || wait_valid, clk_i, rst_ni)
   `FERRONIC_ASSERT(RecordsInRange, rec_used <= (RecAddrW + 1)'(Frames), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(FrameStable, frame_valid_o, frame_ready_i || fn_rst_i, frame_o,

@@ -115,9 +115,9 @@ module rx_path
   logic [AddrW-1:0] ram_waddr;
   logic [DataW-1:0] ram_wdata;
   logic             fifo_idle, writer_idle;
-  logic             scratch_valid, scratch_ready, headers_ready;
-  logic [2:0]       scratch_place;
-  logic [63:0]      scratch_data;
+  logic             scratch_hold, scratch_valid, scratch_ready, headers_ready;
+  logic [1:0]       scratch_word;
+  logic [DataW-1:0] scratch_data;
   logic [15:0]      scratch_ptr;
 
   // What is held is delivered when the link goes down, too.
@@ -170,9 +170,10 @@ module rx_path
     .patch_ready_o      (patch_ready),
     .patch_ptr_i        (patch_ptr),
     .patch_num_buffers_i(patch_num_buffers),
+    .scratch_hold_i     (scratch_hold),
     .scratch_valid_i    (scratch_valid),
     .scratch_ready_o    (scratch_ready),
-    .scratch_place_i    (scratch_place),
+    .scratch_word_i     (scratch_word),
     .scratch_data_i     (scratch_data),
     .scratch_ptr_o      (scratch_ptr),
     .headers_ready_i    (headers_ready),
@@ -299,7 +300,7 @@ module rx_path
   logic writer_stalled;
   rx_writer #(
     .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(Contexts),
-    .Lro(LroContexts != 0), .Relaxed(LroRelaxed), .Overlap(DataW > 64)
+    .DataW(DataW), .Lro(LroContexts != 0), .Relaxed(LroRelaxed), .Overlap(DataW > 64)
   ) u_writer (
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),
@@ -332,9 +333,10 @@ module rx_path
     .flush_i            (flush_q),
     .flushed_o          (flushed),
     .clear_i,
+    .scratch_hold_o     (scratch_hold),
     .scratch_valid_o    (scratch_valid),
     .scratch_ready_i    (scratch_ready),
-    .scratch_place_o    (scratch_place),
+    .scratch_word_o     (scratch_word),
     .scratch_data_o     (scratch_data),
     .scratch_ptr_i      (scratch_ptr),
     .release_valid_o    (release_valid),

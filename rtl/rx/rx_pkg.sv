@@ -10,6 +10,7 @@ package rx_pkg;
     logic        used;      // then this used entry
     logic        publish;
     logic        frame_end; // and the frame is over
+    logic        scratch;   // nothing is needed of the scratch any more
     logic        drop;
     qid_t        q;
     logic [15:0] id;

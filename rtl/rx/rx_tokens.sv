@@ -33,6 +33,7 @@ module rx_tokens
   output vq_used_t     used_o,
   output logic         release_valid_o,
   output logic [15:0]  release_len_o,
+  output logic         scratch_done_o,
   output frame_event_t event_o
 );
   localparam int unsigned CntW = $clog2(Tokens) + 1;
@@ -67,6 +68,7 @@ module rx_tokens
 
   assign release_valid_o = pop && token.frame_end;
   assign release_len_o   = {2'b00, token.frame_len};
+  assign scratch_done_o  = pop && token.scratch;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

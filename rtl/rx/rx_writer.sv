@@ -29,6 +29,7 @@ module rx_writer
   import rx_pkg::*;
   import vq_pkg::*;
 #(
+  parameter int unsigned DataW = 64,
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame: what the walker can give back
   parameter bit          Lro = 1'b1,      // units are there at all
@@ -83,10 +84,11 @@ module rx_writer
   output logic         flushed_o,
   input  vq_clear_t    clear_i,         // what is held for a queue is gone
 
+  output logic         scratch_hold_o,
   output logic         scratch_valid_o,
   input  logic         scratch_ready_i,
-  output logic [2:0]   scratch_place_o,
-  output logic [63:0]  scratch_data_o,
+  output logic [1:0]   scratch_word_o,
+  output logic [DataW-1:0] scratch_data_o,
   input  logic [15:0]  scratch_ptr_i,
 
   output logic         release_valid_o,
@@ -137,7 +139,8 @@ module rx_writer
     StWait  = 4'd6, // no buffer: wait, then ask again from the first
     StDrop  = 4'd7, // hand a token without command behind the frame
     StBegin = 4'd8, // load the end of a unit
-    StClose = 4'd9  // close units, then go on with `after_q`
+    StClose = 4'd9, // close units, then go on with `after_q`
+    StEnd   = 4'd10 // the frame has ended its unit
   } state_e;
 
   // ---------------------------------------------------------------- this frame
@@ -153,6 +156,7 @@ module rx_writer
   logic        pass2_q;
   logic        written_q;  // a command of this frame was issued
   logic        other_q;    // cause of a drop
+  logic        patch_q;    // num_buffers is being patched
 
   // Of a unit.
   typedef logic [CtxW-1:0] ctx_t;
@@ -165,6 +169,8 @@ module rx_writer
   logic         alone_q, end_q;     // the frame would not begin a unit; it ends the one it comes to
   ctx_t         ctx_q;
   logic         tail_q;             // the segment at hand is the end of the unit
+  logic         left_q;               // the end has room
+  logic         more_q, mergeable_q;  // another buffer may follow the end; may at all
   logic         taken_q;            // buffers were asked for
   logic [5:0]   full_q;             // buffers of the unit before the one at hand
   lro_unit_end_t  unit_end, new_end;
@@ -172,12 +178,14 @@ module rx_writer
 
   // Units to be closed.
   state_e       after_q;            // what comes then
-  logic         close_busy, close_done, close_counted, close_cmd, close_tok, close_publish;
+  logic         closing, close_busy, close_done, close_counted, close_cmd, close_last, close_tok,
+                close_publish;
   ctx_t         close_ctx;
   lro_cause_e   closed_cause;
   dma_wr_cmd_t  close_wr;
   lro_buffer_t  close_buffer;
   set_t         forget;             // units whose queue is gone
+  set_t         of_queue_q;         // units of the frame's queue, while it looks for buffers
   wire          forgets = (forget != '0);
   wire          due = due_i && open_i[due_ctx_i];
   wire          close_wants = forgets || (!pause_i && ((flush_i && open_i != '0) || due ||
@@ -192,7 +200,8 @@ module rx_writer
 
   logic        tok_wr_valid, tok_wr_ready;
   rx_token_t   tok_wr;
-  logic        all_done, drain;     // no write is out; those from before a reset are waited for
+  logic        scratch_done, all_done;  // no write is out
+  logic        drain;                   // those from before a reset are waited for
 
   // Waiting for buffers.
   logic [4:0]       retry_q;
@@ -203,13 +212,15 @@ module rx_writer
   wire ok = !seg_err_q && !seg_none_q;
   wire appends = Lro && (kind_q == LroAppend);
   // The unit cannot go on into another buffer.
-  wire no_more = tail_q && !seg_fits_q && (!unit_end.more || full_q > 6'(UnitBuffers - 2));
-  wire nothing_left = tail_q && (seg_len_q == '0);
+  wire no_more = tail_q && !seg_fits_q && !more_q;
+  wire nothing_left = tail_q && !left_q;
   wire issue = (state_q == StDec) && ok && !no_more && !nothing_left &&
                (tail_q || pass2_q || (first_q && seg_last_q && seg_fits_q));
   wire cmd_taken = issue && tok_wr_ready && wr_cmd_ready_i; // of a frame
   wire [13:0] put_len = seg_fits_q ? need_q : seg_len_q[13:0];
-  wire may_begin = op_valid_i && !pause_i && !drain && !close_wants && !flush_i;
+  // A cycle old: what is begun in the cycle in which a pause or a flush comes goes before it.
+  logic may_q, wants_q;
+  wire  may_begin = op_valid_i && may_q;
   // The headers of a unit must lie in one piece.
   wire no_room = (kind_q == LroOpen) && first_q && !pass2_q && !seg_fits_q &&
                  (seg_len_q < 17'(VirtioHdrBytes) + 17'(segment_q.head.pay_at));
@@ -224,7 +235,7 @@ module rx_writer
                     (Overlap && ((done_issue && !ends_unit && !again_q) || done_drop ||
                                  (done_skip && kind_q == LroPass)));
   wire load       = may_begin && load_now;
-  assign op_ready_o = load_now && !pause_i && !drain && !close_wants && !flush_i;
+  assign op_ready_o = load_now && may_q;
 
   // Frames that nobody will ever take are dropped at once, unless the wire may wait for the driver.
   // In a pause a queue may be off for a while, and until the driver was there when it was asked.
@@ -242,7 +253,7 @@ module rx_writer
                                                           : !fatal)) ||
                                ((state_q == StPatch) && too_many));
   // Out of buffers: all that the queue holds is delivered, so that the driver can post again.
-  wire starved   = dec_fails && !fatal && (look_open_i != '0);
+  wire starved   = dec_fails && !fatal && (of_queue_q != '0);
 
   wire [5:0] pair = scaled_pair(mix_q, pairs_in_use_i);
 
@@ -268,6 +279,7 @@ module rx_writer
       expired_q <= 1'b0;
       tail_q    <= 1'b0;
       again_q   <= 1'b0;
+      patch_q   <= 1'b0;
     end else begin
       if (waiting_q && !pause_i && !expired_q) begin
         wait_q    <= wait_q + 1'b1;
@@ -275,8 +287,9 @@ module rx_writer
       end
       avail_q <= buf_avail_i || (avail_q && !(state_q == StReq && buf_req_ready_i));
       unique case (state_q)
-        StIdle: if (close_wants) state_q <= StClose;
+        StIdle: if (wants_q) state_q <= StClose;
         StClose: if (!close_busy) state_q <= after_q;
+        StEnd:   state_q <= StClose;
         StBegin: begin
           tail_q  <= 1'b1;
           state_q <= StDec;
@@ -335,14 +348,21 @@ module rx_writer
           end
         end
         StPatch: begin
+          // The patch is offered from the second cycle on.
+          patch_q <= (bufs_q != BufW'(1)) && !appends;
           if (appends && too_many) state_q <= StClose;
-          else if (patch_ready_i || !patch_valid_o) state_q <= StReq;
+          else if (patch_q ? patch_ready_i : (bufs_q == BufW'(1) || appends)) begin
+            state_q <= StReq;
+            patch_q <= 1'b0;
+          end
         end
         StWait: begin
           first_q <= 1'b1;
           retry_q <= retry_q + 1'b1;
-          if (close_wants) state_q <= StClose;
-          else if (!pause_i && (buf_avail_i || avail_q || retry_q == '1)) state_q <= StReq;
+          if (wants_q) state_q <= StClose;
+          else if (!pause_i && !forgets && (buf_avail_i || avail_q || retry_q == '1)) begin
+            state_q <= StReq;
+          end
         end
         default: ; // StDrop: below
       endcase
@@ -352,8 +372,9 @@ module rx_writer
       end
       if (anew || state_q == StWait) again_q <= 1'b1;
       if (done_issue || done_skip || done_drop || load) begin
-        if (load) state_q <= (op_close_i != '0) ? StClose : begins(op_i.kind);
-        else state_q <= ((ends_unit || (Lro && done_skip)) && !done_drop) ? StClose : StIdle;
+        // Whether there is anything to close is seen a cycle later where there is one to spare.
+        if (load) state_q <= (Lro && (!Overlap || op_close_i != '0)) ? StClose : begins(op_i.kind);
+        else state_q <= ((ends_unit || (Lro && done_skip)) && !done_drop) ? StEnd : StIdle;
         again_q   <= 1'b0;
         first_q   <= 1'b1;
         pass2_q   <= 1'b0;
@@ -414,6 +435,7 @@ module rx_writer
       need_q <= need_q - put_len;
     end
 
+    of_queue_q <= look_open_i;
     if (state_q == StReq) req_ok_q <= driver_ok_i;
     if (load || anew) taken_q <= 1'b0;
     else if (state_q == StReq) taken_q <= 1'b1;
@@ -426,6 +448,11 @@ module rx_writer
       bufs_q <= bufs_q + 1'b1;
     end
 
+    if (state_q == StBegin) begin
+      more_q      <= unit_end.more && unit_end.full <= 6'(UnitBuffers - 2);
+      mergeable_q <= unit_end.more;
+      left_q      <= (unit_end.left != '0);
+    end
     if (load || anew) full_q <= '0;
     else if (state_q == StBegin) full_q <= unit_end.full;
     else if (list_we) full_q <= full_q + 6'd1;
@@ -472,7 +499,7 @@ module rx_writer
     end
   end
   assign new_end = '{
-    merged: appends, more: tail_q ? unit_end.more : mrg_rxbuf_i && seg_last_q, full: full_q,
+    merged: appends, more: tail_q ? mergeable_q : mrg_rxbuf_i && seg_last_q, full: full_q,
     buffer: '{id: seg_id_q[10:0], len: buf_len_q + 17'(put_len)},
     left: seg_len_q - 17'(put_len), addr: seg_addr_q + 64'(put_len),
     latest: Relaxed ? latest : '0
@@ -494,7 +521,7 @@ module rx_writer
       .list_we_i (list_we),
       .list_at_i (full_q),
       .list_i    (new_end.buffer),
-      .rctx_i    ((state_q == StClose) ? close_ctx : ctx_q),
+      .rctx_i    (closing ? close_ctx : ctx_q),
       .first_o   (unit_first),
       .head_o    (unit_head),
       .end_o     (unit_end),
@@ -505,7 +532,7 @@ module rx_writer
   end else begin : g_no_units
     assign {unit_first, unit_head, unit_end, listed} = '0;
     logic unused_units;
-    assign unused_units = ^{new_end, list_we, list_re, list_at};
+    assign unused_units = ^{closing, new_end, list_we, list_re, list_at};
   end
 
   // ---------------------------------------------------------------- closing
@@ -524,15 +551,16 @@ module rx_writer
       close_cause = op_i.cause;
       after       = begins(op_i.kind);
     end else if (state_q == StIdle || state_q == StWait) begin
-      close_load  = close_wants;
-      close_set   = forgets ? forget : flush_i ? open_i : one(low_due_i ? low_ctx_i : due_ctx_i);
+      close_load  = wants_q;
+      close_set   = forgets ? forget : flush_i ? open_i : low_due_i ? one(low_ctx_i) :
+                    due ? one(due_ctx_i) : '0;
       close_cause = flush_i ? LroStopped : low_due_i ? LroLowWater : due_hold_i ? LroHold : LroGap;
       after       = state_q;
     end else if (dec_fails) begin
       close_load  = starved || appends;
-      if (starved) close_set = look_open_i | (appends ? one(ctx_q) : '0);
+      if (starved) close_set = of_queue_q | (appends ? one(ctx_q) : '0);
       if (!fatal && !give_up) after = StWait;
-    end else if (done_issue || done_skip) begin
+    end else if (state_q == StEnd) begin
       if (!ends_unit) close_set = '0;
       close_cause = segment_q.push ? LroPush : LroSmaller;
       after       = StIdle;
@@ -546,17 +574,27 @@ module rx_writer
   always_ff @(posedge clk_i) begin
     if (close_load) after_q <= after;
   end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || fn_rst_i) begin
+      may_q   <= 1'b0;
+      wants_q <= 1'b0;
+    end else begin
+      may_q   <= !pause_i && !drain && !close_wants && !flush_i;
+      wants_q <= close_wants;
+    end
+  end
 
   assign close_ctx_o = close_ctx;
   assign closed_o    = close_done;
   assign look_q_o    = clear_i.valid ? clear_i.q : q_q;
   if (Lro) begin : g_closing
-    lro_closing #(.Contexts(Contexts), .Relaxed(Relaxed)) u_closing (
+    lro_closing #(.DataW(DataW), .Contexts(Contexts), .Relaxed(Relaxed)) u_closing (
       .clk_i, .rst_ni, .fn_rst_i,
       .load_i         (close_load),
       .set_i          (close_set),
       .cause_i        (close_cause),
       .busy_o         (close_busy),
+      .closing_o      (closing),
       .forget_i       (clear_i.valid),
       .forget_set_i   (look_open_i),
       .forget_o       (forget),
@@ -565,7 +603,7 @@ module rx_writer
       .closed_o       (close_done),
       .counted_o      (close_counted),
       .cause_o        (closed_cause),
-      .drained_i      (all_done),
+      .free_i         (scratch_done),
       .first_i        (unit_first),
       .head_i         (unit_head),
       .end_i          (unit_end),
@@ -574,8 +612,10 @@ module rx_writer
       .list_re_o      (list_re),
       .list_at_o      (list_at),
       .list_i         (listed),
-      .scratch_valid_o, .scratch_ready_i, .scratch_place_o, .scratch_data_o, .scratch_ptr_i,
+      .scratch_hold_o, .scratch_valid_o, .scratch_ready_i, .scratch_word_o, .scratch_data_o,
+      .scratch_ptr_i,
       .cmd_valid_o    (close_cmd),
+      .cmd_last_o     (close_last),
       .cmd_ready_i    (wr_cmd_ready_i && tok_wr_ready),
       .cmd_o          (close_wr),
       .tok_valid_o    (close_tok),
@@ -584,12 +624,14 @@ module rx_writer
       .tok_publish_o  (close_publish)
     );
   end else begin : g_no_closing
-    assign {close_busy, forget, close_ctx, close_done, close_counted, list_re, list_at} = '0;
+    assign {closing, close_busy, forget, close_ctx, close_done, close_counted} = '0;
+    assign {list_re, list_at} = '0;
     assign {close_cmd, close_wr, close_tok, close_buffer, close_publish} = '0;
-    assign {scratch_valid_o, scratch_place_o, scratch_data_o} = '0;
+    assign {close_last, scratch_hold_o, scratch_valid_o, scratch_word_o, scratch_data_o} = '0;
     assign closed_cause = LroStopped;
     logic unused_closing;
-    assign unused_closing = ^{close_load, close_set, close_cause, scratch_ready_i, scratch_ptr_i,
+    assign unused_closing = ^{scratch_done, close_load, close_set, close_cause, scratch_ready_i,
+                              scratch_ptr_i,
                               look_size_i, look_total_i, unit_first, listed};
   end
 
@@ -602,7 +644,7 @@ module rx_writer
       lro_event_o.merged <= end_we && appends && !fn_rst_i;
     end
   end
-  assign flushed_o = flush_i && (open_i == '0) && !forgets && all_done &&
+  assign flushed_o = flush_i && !may_q && (open_i == '0) && !forgets && all_done &&
                      ((state_q == StIdle) || (state_q == StWait));
 
   assign buf_req_valid_o = (state_q == StReq);
@@ -621,7 +663,7 @@ module rx_writer
     end
   end
 
-  assign patch_valid_o       = (state_q == StPatch) && (bufs_q != BufW'(1)) && !appends;
+  assign patch_valid_o       = patch_q;
   assign patch_ptr_o         = ptr_q;
   assign patch_num_buffers_o = 16'(bufs_q);
 
@@ -637,13 +679,14 @@ module rx_writer
     tok_wr = '{
       cmd: !dropping, used: (kind_q == LroPass) && !dropping && (seg_last_q || seg_fits_q),
       publish: seg_fits_q, frame_end: dropping || seg_fits_q, drop: dropping, q: q_q,
-      id: seg_id_q, len: buf_len_q + 17'(put_len), frame_len: len_q
+      scratch: 1'b0, id: seg_id_q, len: buf_len_q + 17'(put_len), frame_len: len_q
     };
     if (close_cmd || close_tok) begin
       tok_wr.cmd       = close_cmd;
       tok_wr.used      = close_tok;
       tok_wr.publish   = close_publish;
       tok_wr.frame_end = 1'b0;
+      tok_wr.scratch   = close_cmd && close_last;
       tok_wr.q         = unit_head.q;
       tok_wr.id        = {5'd0, close_buffer.id};
       tok_wr.len       = close_buffer.len;
@@ -661,7 +704,8 @@ module rx_writer
     .drain_o  (drain),
     .done_o   (all_done),
     .quiet_o  (tokens_quiet),
-    .used_valid_o, .used_ready_i, .used_o, .release_valid_o, .release_len_o, .event_o
+    .used_valid_o, .used_ready_i, .used_o, .release_valid_o, .release_len_o,
+    .scratch_done_o(scratch_done), .event_o
   );
 
   always_ff @(posedge clk_i) begin
@@ -676,8 +720,9 @@ module rx_writer
 
   wire quiet = tokens_quiet && !drop_nobuf_o && !drop_other_o;
   assign idle_o = quiet && ((state_q == StIdle) || (state_q == StWait && pause_i)) &&
-                  !close_wants && (pause_i || !op_valid_i) && !drain;
-  assign stalled_o = quiet && (state_q == StWait) && lossless_i && !avail_q && !close_wants;
+                  !close_wants && !wants_q && ((pause_i && !may_q) || !op_valid_i) && !drain;
+  assign stalled_o = quiet && (state_q == StWait) && lossless_i && !avail_q && !close_wants &&
+                     !wants_q;
 
   // Only what a frame can be long, and the fraction of the scaled hash.
   logic unused;

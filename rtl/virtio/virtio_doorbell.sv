@@ -8,7 +8,7 @@
 // Each queue has one place for a doorbell that waits: the newest index replaces an older one, and
 // "look" is not forgotten. So a doorbell is always taken at once and never depends on the card's
 // own reads (PCIe base specification, "Transaction Ordering": posted requests must be accepted).
-// Latency two cycles.
+// Latency three cycles.
 `include "ferronic_assert.svh"
 module virtio_doorbell
   import ferronic_pkg::*;
@@ -34,11 +34,17 @@ module virtio_doorbell
   logic            ack_q, ok_q, sweep_q, list_ready;
   qid_t            sweep_at_q, set_q;
   logic [QW:0]     level;
-  wire  [9:0]      number  = req_i.addr[11:2];
+  // The bus is far from here, so a cycle later.
+  reg_req_t        req_q;
+  always_ff @(posedge clk_i) begin
+    req_q       <= req_i;
+    req_q.valid <= req_i.valid && !ack_q && rst_ni;
+  end
+  wire  [9:0]      number  = req_q.addr[11:2];
   wire             known   = (number < 10'(NumQueues));
-  wire             ring    = req_i.valid && req_i.write && !ack_q && known && |req_i.be &&
+  wire             ring    = req_q.valid && req_q.write && !ack_q && known && |req_q.be &&
                              !fn_rst_i;
-  wire             has_idx = notif_data_i && (req_i.be == 4'hf);
+  wire             has_idx = notif_data_i && (req_q.be == 4'hf);
 
   // A queue waits while its two toggles differ: one is turned by setting, the other by taking.
   wire  pop   = db_valid_o && db_ready_i;
@@ -65,7 +71,7 @@ module virtio_doorbell
   prim_lutram #(.Width(1), .Depth(NumQueues)) u_has (
     .clk_i, .we_i(set), .waddr_i(sq), .wdata_i(new_has), .raddr_i(sq), .rdata_o(old_has));
   prim_lutram #(.Width(17), .Depth(NumQueues)) u_idx (
-    .clk_i, .we_i(set), .waddr_i(sq), .wdata_i({new_has, req_i.wdata[31:16]}), .raddr_i(pq),
+    .clk_i, .we_i(set), .waddr_i(sq), .wdata_i({new_has, req_q.wdata[31:16]}), .raddr_i(pq),
     .rdata_o({db_has_idx_o, db_idx_o}));
 
   prim_fifo #(.Width(QidW), .Depth(NumQueues)) u_list (
@@ -81,7 +87,7 @@ module virtio_doorbell
       sweep_q    <= 1'b0;
       sweep_at_q <= '0;
     end else begin
-      ack_q <= req_i.valid && !ack_q && (!ring || (set && !sweep_q));
+      ack_q <= req_q.valid && !ack_q && (!ring || (set && !sweep_q));
       ok_q  <= driver_ok_i;
       if (fn_rst_i) begin
         sweep_q    <= 1'b0;
@@ -101,5 +107,5 @@ module virtio_doorbell
   `FERRONIC_ASSERT(ListFits, !(set && !waits) || list_ready, clk_i, rst_ni)
 
   logic unused;
-  assign unused = ^{level, req_i, clear_i, db_q_o};
+  assign unused = ^{level, req_q, clear_i, db_q_o};
 endmodule

@@ -63,6 +63,7 @@ module vq_chain_ahead
   vq_ptr_t          next_q;        // head to look at next
   vq_ptr_t          idx_q;         // that is looked at
   logic [SlotW:0]   head_q, tail_q, out_q;
+  logic             sent_q, ended_q;       // to be counted in `out_q`
   logic [Slots-1:0] done_q, err_q;
 
   wire [SlotW-1:0] in_slot  = head_q[SlotW-1:0];
@@ -122,6 +123,8 @@ module vq_chain_ahead
       head_q    <= '0;
       tail_q    <= '0;
       out_q     <= '0;
+      sent_q    <= 1'b0;
+      ended_q   <= 1'b0;
     end else begin
       unique case (st_q)
         StIdle: if (head_re_o && head_gnt_i) st_q <= StLook;
@@ -137,7 +140,9 @@ module vq_chain_ahead
       else if (!any && st_q != StSend) flush_q <= 1'b0;
       if (sent) head_q <= head_q + 1'b1;
       if (pop) tail_q <= tail_q + 1'b1;
-      out_q <= out_q + (SlotW + 1)'(sent) - (SlotW + 1)'(done);
+      sent_q  <= sent;
+      ended_q <= done;
+      out_q   <= out_q + (SlotW + 1)'(sent_q) - (SlotW + 1)'(ended_q);
     end
   end
   always_ff @(posedge clk_i) begin
@@ -179,12 +184,12 @@ module vq_chain_ahead
     rd_o.tag    = {1'b0, in_slot};
   end
 
-  assign idle_o = (st_q == StIdle) && !go && (out_q == '0) && !(flush_q && any);
+  assign idle_o = (st_q == StIdle) && !go && (out_q == '0) && !sent_q && !(flush_q && any);
 
   logic unused;
   assign unused = ^{cookie, ahead, head_i.write};
 
   `FERRONIC_ASSERT(OutInRange, out_q <= (SlotW + 1)'(Slots), clk_i, rst_ni)
   // What the DMA reader took as a function reset began ends, void, while that lasts.
-  `FERRONIC_ASSERT(DoneIsOut, !done || out_q != '0 || fn_rst_i, clk_i, rst_ni)
+  `FERRONIC_ASSERT(DoneIsOut, !ended_q || out_q != '0 || fn_rst_i, clk_i, rst_ni)
 endmodule

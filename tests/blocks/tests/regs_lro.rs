@@ -7,6 +7,8 @@ use ferronic_block_tests::{Bits, Block, Failure, Rng, ensure, for_seeds, layout}
 use ferronic_spec::window as w;
 
 const CONTEXTS: u32 = 16;
+/// Cycles of an access that waits for nothing.
+const ANSWER: u64 = 6;
 const CAUSES: u64 = 26;
 const SETTINGS: [u64; 5] = [
     w::LRO_PROFILE,
@@ -248,7 +250,7 @@ impl Bench {
         }
         let (value, cycles) = self.access(register, None, 15, None, rng)?;
         ensure!(
-            self.flushing == 0 && cycles <= 4,
+            self.flushing == 0 && cycles <= ANSWER,
             "a read took {cycles} cycles"
         );
         self.event_rate = rate;
@@ -325,7 +327,10 @@ fn card_without_the_relaxed_profile_ignores_it() {
         for profile in [2, 0, 2, 1] {
             let (_, cycles) = bench.access(w::LRO_PROFILE, Some(profile), 15, None, rng)?;
             if profile == 2 {
-                ensure!(cycles <= 4, "a write that changes nothing waited {cycles}");
+                ensure!(
+                    cycles <= ANSWER,
+                    "a write that changes nothing waited {cycles}"
+                );
             } else {
                 bench.model.settings.insert(w::LRO_PROFILE, profile);
             }
@@ -348,7 +353,10 @@ fn setting_is_acknowledged_when_nothing_is_held() {
                 ensure!(bench.flushed, "{register:#x} is set while one is held");
                 bench.model.settings.insert(register, value);
             } else {
-                ensure!(cycles <= 4, "a write that changes nothing waited {cycles}");
+                ensure!(
+                    cycles <= ANSWER,
+                    "a write that changes nothing waited {cycles}"
+                );
             }
             bench.check_cfg()?;
             bench.cycles(rng.below(4), rng)?;
@@ -367,7 +375,7 @@ fn partial_and_foreign_writes_change_nothing() {
             let setting = SETTINGS.contains(&register);
             let be = if setting { rng.below(15) } else { 15 };
             let (_, cycles) = bench.access(register, Some(1_000), be, None, rng)?;
-            ensure!(cycles <= 4, "{register:#x} waited {cycles}");
+            ensure!(cycles <= ANSWER, "{register:#x} waited {cycles}");
         }
         bench.check_all(rng)
     });
@@ -401,7 +409,7 @@ fn reset_ends_a_write_that_waits_without_effect() {
         bench.access(w::LRO_GAP, Some(7), 15, None, rng)?;
         bench.access(w::LRO_PROFILE, Some(0), 15, None, rng)?;
         bench.holds = None;
-        let after = 2 + rng.below(20);
+        let after = 3 + rng.below(20);
         let register = rng.pick(&[w::LRO_HOLD, w::LRO_GAP, w::PAIRS_IN_USE]);
         let (_, cycles) = bench.access(register, Some(3), 15, Some(after), rng)?;
         ensure!(cycles <= after + 2, "answered {cycles} cycles after all");
