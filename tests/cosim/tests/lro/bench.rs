@@ -65,6 +65,8 @@ impl Bench {
         });
         let arrivals = steered(arrivals, self.plan.pairs);
         let mut receiver = self.open();
+        // A queue whose descriptors are still on their way has no buffers for the card.
+        receiver.run(5000);
         receiver.push(&arrivals);
         receiver.settle();
         receiver.stop();
