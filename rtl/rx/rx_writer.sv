@@ -14,10 +14,11 @@
 // closed by lro_close between frames, or while a frame waits for buffers, as the table, timers or a
 // change of settings ask for it; those of a queue that runs out of buffers all at once.
 //
-// Latency: two cycles from frame to request, one from segment to command. Throughput: three cycles
-// a frame of one segment (four without Overlap), and the walker's latency; a command waits while
-// the one before is written. An appended segment takes three cycles if it needs no buffer. No frame
-// goes on while units are closed.
+// Latency: two cycles from frame to request (three without Overlap, where what is to be closed is
+// looked at first), one from segment to command. Throughput: three cycles a frame of one segment
+// (five without Overlap), and the walker's latency; a command waits while those before are
+// written. An appended segment takes three cycles if it needs no buffer. No frame goes on while
+// units are closed.
 //
 // Invariants: commands and tokens with `cmd` are in the same order; used entries of a frame or unit
 // leave in the order of its buffers, `publish` on the last one only; slots are freed in order; no
