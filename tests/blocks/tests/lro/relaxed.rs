@@ -1,15 +1,15 @@
 //! The relaxed profile: units are those of the model, which are more, and cannot be undone.
 
 use ferronic_block_tests::{Failure, Rng, ensure, for_seeds, nightly};
-use ferronic_oracle::card::{self, pair};
+use ferronic_oracle::card::pair;
 use ferronic_oracle::drift::drift;
 use ferronic_oracle::frames::verdict;
-use ferronic_oracle::lro::{Config, Profile};
+use ferronic_oracle::lro::Profile;
 use ferronic_oracle::vectors::{Arrival, all};
 
-use crate::bench::{Bench, Posting, Rates, Settings};
+use crate::bench::{Bench, Rates, Settings};
 use crate::rules::{impossible, run};
-use crate::streams::traffic;
+use crate::streams::{alike, traffic};
 
 fn seeds(count: u64) -> u64 {
     if nightly() { 20 * count } else { count }
@@ -31,36 +31,16 @@ fn as_the_model(
     let pairs = rng.range(1, 3) as u16;
     let flows = rng.pick(&[1, 3, 8, 20]);
     let size = rng.pick(&[256, 1500, 4096, 9300]);
-    bench.posting = Posting {
-        buffers: 1024,
-        sizes: vec![size],
-        queues: pairs.into(),
-        ..Posting::default()
-    };
-    bench.pairs(pairs.into());
-    let max_bytes = rng.pick(&[65_535, 65_535, 9000]);
-    bench.set(Settings {
+    let settings = Settings {
         strict: false,
         relaxed: true,
-        max_bytes,
+        max_bytes: rng.pick(&[65_535, 65_535, 9000]),
         ..Settings::LONG
-    });
-    let arrivals = arrivals(seed, flows, pairs);
-    for arrival in &arrivals {
-        bench.send(&arrival.frame);
-    }
-    bench.settle(rng)?;
-    bench.flush(rng)?;
-    ensure!(bench.dropped() == 0, "dropped: {:?}", bench.drops);
-    ensure!(bench.events.merged > 0, "none was merged");
-    let config = Config {
-        profile: Profile::Relaxed,
-        max_bytes: max_bytes as usize,
-        buffer: size as usize,
-        first_descriptor: size as usize,
-        ..card::config()
     };
-    bench.as_model(config, &arrivals, 1 << 30)
+    let arrivals = arrivals(seed, flows, pairs);
+    alike(&mut bench, size, pairs, settings, &arrivals, rng)?;
+    ensure!(bench.events.merged > 0, "none was merged");
+    Ok(())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use ferronic_block_tests::{Failure, Rng, ensure, for_seeds, nightly};
 use ferronic_oracle::card;
 use ferronic_oracle::frames::verdict;
-use ferronic_oracle::lro::Config;
+use ferronic_oracle::lro::{Config, Profile};
 use ferronic_oracle::stream::{Bulk, Traffic};
 use ferronic_oracle::vectors::Arrival;
 
@@ -41,6 +41,23 @@ fn as_the_model(width: usize, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
         ..=8 => rng.pick(&[160, 256, 700, 4096]),
         _ => rng.pick(&[1500, 2049, 4096, 9300]),
     };
+    let settings = Settings {
+        max_bytes: rng.pick(&[65_535, 65_535, 9000, 576, 300]),
+        ..Settings::LONG
+    };
+    let arrivals = traffic(seed, flows, FRAMES, pairs);
+    alike(&mut bench, size, pairs, settings, &arrivals, rng)
+}
+
+/// Compares with the model what becomes of frames in buffers of one size, of which there are enough.
+pub fn alike(
+    bench: &mut Bench,
+    size: u64,
+    pairs: u16,
+    settings: Settings,
+    arrivals: &[Arrival],
+    rng: &mut Rng,
+) -> Result<(), Failure> {
     bench.posting = Posting {
         buffers: 1024,
         sizes: vec![size],
@@ -48,25 +65,25 @@ fn as_the_model(width: usize, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
         ..Posting::default()
     };
     bench.pairs(pairs.into());
-    let max_bytes = rng.pick(&[65_535, 65_535, 9000, 576, 300]);
-    bench.set(Settings {
-        max_bytes,
-        ..Settings::LONG
-    });
-    let arrivals = traffic(seed, flows, FRAMES, pairs);
-    for arrival in &arrivals {
+    let config = Config {
+        profile: if settings.relaxed {
+            Profile::Relaxed
+        } else {
+            Profile::Strict
+        },
+        max_bytes: settings.max_bytes as usize,
+        buffer: size as usize,
+        first_descriptor: size as usize,
+        ..card::config()
+    };
+    bench.set(settings);
+    for arrival in arrivals {
         bench.send(&arrival.frame);
     }
     bench.settle(rng)?;
     bench.flush(rng)?;
     ensure!(bench.dropped() == 0, "dropped: {:?}", bench.drops);
-    let config = Config {
-        max_bytes: max_bytes as usize,
-        buffer: size as usize,
-        first_descriptor: size as usize,
-        ..card::config()
-    };
-    bench.as_model(config, &arrivals, 1 << 30)
+    bench.as_model(config, arrivals, 1 << 30)
 }
 
 #[test]
