@@ -9,7 +9,7 @@ use ferronic::gro::GroStats;
 use ferronic::lro::Profile;
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
-use ferronic::{CompletionPolicy, Device, DeviceConfig, QueuePair};
+use ferronic::{Device, DeviceConfig, QueuePair, Wakeup};
 
 use crate::error::CliError;
 use crate::merging::LroArgs;
@@ -118,7 +118,7 @@ impl QueueOptions {
             buffer_size: self.buffer_size as usize,
             buffer_offset: self.buffer_offset as usize,
             ring_size: self.ring_size,
-            policy: CompletionPolicy::EventIndex,
+            wakeup: Wakeup::Interrupt,
             ..default
         }
     }

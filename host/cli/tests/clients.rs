@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ferronic::pci::PciFunction;
 use ferronic::pci::vfio_user::VfioUserFunction;
-use ferronic::{CompletionPolicy, Device, DeviceConfig, PushResult, QueuePair};
+use ferronic::{Device, DeviceConfig, PushResult, QueuePair, Wakeup};
 use served::{PATIENCE, Random, Served, assert_same, frames, read_pcap, text, wait, write_pcap};
 
 const FRAMES: usize = 400;
@@ -130,7 +130,7 @@ impl Client {
         let (function, connection) = connect(served);
         let config = DeviceConfig {
             queue_pairs: 4,
-            policy: CompletionPolicy::EventIndex,
+            wakeup: Wakeup::Interrupt,
             ..DeviceConfig::default()
         };
         let (device, pairs) =

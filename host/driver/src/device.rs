@@ -12,9 +12,7 @@ use ferronic_spec::transport::Status;
 use crate::error::Error;
 use crate::lro::{self, LroError, LroOptions, LroRequest, Profile};
 use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction, Woken};
-use crate::queue::{
-    CompletionPolicy, DmaBuffer, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue,
-};
+use crate::queue::{DmaBuffer, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue, Wakeup};
 use crate::stats::{CardStats, Window};
 use crate::virtio::split::{QueueOptions, SplitQueue};
 use crate::virtio::{Doorbell, Link, NetConfig, Transport};
@@ -46,8 +44,8 @@ pub struct DeviceConfig {
     /// Whether the card merges received TCP segments; needs GUEST_TSO4 or GUEST_TSO6, GUEST_CSUM and
     /// MRG_RXBUF of `features`. Of the first two those are negotiated that are also asked for here.
     pub lro: LroRequest,
-    /// How queues learn of used buffers.
-    pub policy: CompletionPolicy,
+    /// Whether interrupts can be waited for.
+    pub wakeup: Wakeup,
     /// How long things may take.
     pub limits: Limits,
 }
@@ -66,7 +64,7 @@ impl Default for DeviceConfig {
                 .union(Features::TX_OFFLOADS)
                 .union(Features::LRO),
             lro: LroRequest::default(),
-            policy: CompletionPolicy::default(),
+            wakeup: Wakeup::default(),
             limits: Limits::default(),
         }
     }
@@ -154,7 +152,7 @@ pub struct Device {
     mac: [u8; 6],
     mtu: Option<u16>,
     pairs: u16,
-    policy: CompletionPolicy,
+    wakeup: Wakeup,
     core: Arc<Core>,
 }
 
@@ -212,9 +210,9 @@ impl Device {
         {
             lro.set(options)?;
         }
-        let (interrupts, vectors) = match config.policy {
-            CompletionPolicy::Polled => (None, false),
-            CompletionPolicy::EventIndex => (
+        let (interrupts, vectors) = match config.wakeup {
+            Wakeup::Polled => (None, false),
+            Wakeup::Interrupt => (
                 Some(core.function().enable_interrupts(msix_vectors(pairs))?),
                 true,
             ),
@@ -249,7 +247,7 @@ impl Device {
             mac: net.mac.unwrap_or([0x02, 0xfe, 0x01, 0, 0, 1]),
             mtu: net.mtu,
             pairs,
-            policy: config.policy,
+            wakeup: config.wakeup,
             core: Arc::clone(core),
         };
         Ok((device, queues))
@@ -404,9 +402,9 @@ impl Device {
 
     fn interrupts(&self) -> Result<&dyn Interrupts, Error> {
         self.interrupts.as_deref().ok_or_else(|| Error::Setting {
-            what: "the completion policy",
+            what: "the way to be woken",
             value: 0,
-            must: "interrupts can only be waited for with CompletionPolicy::EventIndex".into(),
+            must: "interrupts can only be waited for with Wakeup::Interrupt".into(),
         })
     }
 
@@ -463,7 +461,7 @@ impl Device {
     }
 
     fn vectors(&self) -> bool {
-        self.policy == CompletionPolicy::EventIndex
+        self.wakeup == Wakeup::Interrupt
     }
 
     /// Resets the card. Queues that are still around see nothing more.

@@ -23,8 +23,8 @@ pub use ferronic_spec as spec;
 pub use lro::{LroOptions, LroRequest, Merging};
 pub use offload::{OffloadError, Segmentation, TxOffload};
 pub use queue::{
-    CompletionPolicy, DmaBuffer, DmaSlice, Limits, MAX_BURST, PushResult, QueuePair, RxFrame,
-    RxQueue, RxStats, TxPart, TxQueue, TxStats,
+    DmaBuffer, DmaSlice, Limits, MAX_BURST, PushResult, QueuePair, RxFrame, RxQueue, RxStats,
+    TxPart, TxQueue, TxStats, Wakeup,
 };
 pub use stats::{CardStats, QueueCounters, Window};
 pub use virtio::Link;

@@ -10,7 +10,7 @@ use ferronic::pci::{DmaMemory, DmaRegion, PciFunction};
 use ferronic::spec::Features;
 use ferronic::spec::ring::RingLayout;
 use ferronic::virtio::split::{Add, QueueOptions, Segment, SplitQueue};
-use ferronic::{CompletionPolicy, Device, DeviceConfig, Event, PushResult, QueuePair};
+use ferronic::{Device, DeviceConfig, Event, PushResult, QueuePair, Wakeup};
 use support::{Function, OFFER, SoftCard, frame};
 
 /// A bare queue of 256 entries, and its memory as the device sees it.
@@ -191,7 +191,7 @@ fn arm_reports_what_came_before_it() {
 
 fn event_config() -> DeviceConfig {
     DeviceConfig {
-        policy: CompletionPolicy::EventIndex,
+        wakeup: Wakeup::Interrupt,
         ..DeviceConfig::default()
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
 use ferronic::spec::net::{HEADER_LEN, gso};
-use ferronic::{CompletionPolicy, Device, DeviceConfig, PushResult, TxOffload, TxPart};
+use ferronic::{Device, DeviceConfig, PushResult, TxOffload, TxPart, Wakeup};
 use proptest::prelude::*;
 use support::packets::{Packet, on_the_wire};
 use support::{Function, OFFER, SoftCard, frame, seeds};
@@ -37,10 +37,10 @@ fn setting() -> impl Strategy<Value = Setting> {
         ]) {
             offer.set(feature, *flag);
         }
-        let policy = if flags[3] {
-            CompletionPolicy::EventIndex
+        let wakeup = if flags[3] {
+            Wakeup::Interrupt
         } else {
-            CompletionPolicy::Polled
+            Wakeup::Polled
         };
         // Frames must fit into what a ring holds.
         let chain = if size < 400 { 1 } else { chain };
@@ -50,7 +50,7 @@ fn setting() -> impl Strategy<Value = Setting> {
             rx_chain: chain,
             indirect: flags[4],
             ring_size: Some(1 << log),
-            policy,
+            wakeup,
             ..DeviceConfig::default()
         };
         Setting {
@@ -122,7 +122,7 @@ fn property_received_frames_arrive_in_order_and_whole() {
                     card.model().to_receive[0].push_back(frame(i, *len));
                 }
                 given = until;
-                if setting.config.policy == CompletionPolicy::Polled {
+                if setting.config.wakeup == Wakeup::Polled {
                     device.poll();
                 } else if !rx.arm().unwrap() {
                     let event = device.wait(Duration::from_secs(1)).unwrap();

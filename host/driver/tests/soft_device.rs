@@ -8,7 +8,7 @@ use std::time::Duration;
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
 use ferronic::spec::net::HEADER_LEN;
-use ferronic::{CompletionPolicy, Device, DeviceConfig, Error, PushResult, QueuePair};
+use ferronic::{Device, DeviceConfig, Error, PushResult, QueuePair, Wakeup};
 use support::{Function, OFFER, SoftCard, frame};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -300,9 +300,9 @@ fn indexes_wrap_past_65536_in_both_directions() {
 
 #[test]
 fn data_path_reads_no_register_and_rings_once_a_burst() {
-    for policy in [CompletionPolicy::Polled, CompletionPolicy::EventIndex] {
+    for wakeup in [Wakeup::Polled, Wakeup::Interrupt] {
         let config = DeviceConfig {
-            policy,
+            wakeup,
             ..Default::default()
         };
         let (card, _device, mut pairs) = open(OFFER, config);
@@ -318,7 +318,7 @@ fn data_path_reads_no_register_and_rings_once_a_burst() {
             tx.flush().unwrap();
             card.run();
             tx.reap().unwrap();
-            if policy == CompletionPolicy::EventIndex {
+            if wakeup == Wakeup::Interrupt {
                 rx.arm().unwrap();
                 tx.arm().unwrap();
             }
@@ -331,7 +331,7 @@ fn data_path_reads_no_register_and_rings_once_a_burst() {
         // The card is awake between bursts and asks to be told of each; receive buffers it has.
         assert_eq!(after.doorbells - before.doorbells, 100);
         assert_eq!(after.writes - before.writes, 100);
-        let polled = policy == CompletionPolicy::Polled;
+        let polled = wakeup == Wakeup::Polled;
         assert_eq!(card.model().irqs_sent == 0, polled);
     }
 }

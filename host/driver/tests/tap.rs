@@ -10,7 +10,7 @@ use ferronic::gro::GroOptions;
 use ferronic::pci::PciFunction;
 use ferronic::spec::{Features, NetHeader};
 use ferronic::tap::{Bridge, Tap, TapError};
-use ferronic::{CompletionPolicy, Device, DeviceConfig, Error, LroOptions, LroRequest, QueuePair};
+use ferronic::{Device, DeviceConfig, Error, LroOptions, LroRequest, QueuePair, Wakeup};
 use ferronic_oracle::resegment_buffer;
 use ferronic_oracle::segment::Segment;
 use rustix::io::Errno;
@@ -50,7 +50,7 @@ fn open(offer: Features, ring: u16) -> (Arc<SoftCard>, Device, QueuePair) {
     let function: Arc<dyn PciFunction> = Arc::new(Function(Arc::clone(&card)));
     let config = DeviceConfig {
         lro: LroRequest::IfThere(LroOptions::default()),
-        policy: CompletionPolicy::EventIndex,
+        wakeup: Wakeup::Interrupt,
         ..DeviceConfig::default()
     };
     let (device, mut pairs) = Device::open(function, config).unwrap();

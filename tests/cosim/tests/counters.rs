@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ferronic::queue::CompletionPolicy;
+use ferronic::queue::Wakeup;
 use ferronic::{CardStats, DeviceConfig, PushResult};
 use ferronic_cosim_tests::card::Card;
 use ferronic_sim::root_complex::{Fault, FaultRule};
@@ -16,7 +16,7 @@ const PROMPT: u64 = 2_000;
 fn driver(queue_pairs: u16) -> DeviceConfig {
     DeviceConfig {
         queue_pairs,
-        policy: CompletionPolicy::EventIndex,
+        wakeup: Wakeup::Interrupt,
         ..DeviceConfig::default()
     }
 }

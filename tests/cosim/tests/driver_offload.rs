@@ -2,9 +2,7 @@
 //! oracle of transmission says, and right for `etherparse`.
 
 use ferronic::spec::net::{HEADER_WINDOW, MAX_FRAME};
-use ferronic::{
-    CompletionPolicy, DeviceConfig, OffloadError, PushResult, Segmentation, TxOffload, TxPart,
-};
+use ferronic::{DeviceConfig, OffloadError, PushResult, Segmentation, TxOffload, TxPart, Wakeup};
 use ferronic_cosim_tests::card::{Card, PATIENCE};
 use ferronic_cosim_tests::tso::{self, Buffers};
 use ferronic_oracle::{
@@ -318,7 +316,7 @@ fn large_frames_reach_the_bounds_of_the_data_path() {
     for &data_w in WIDTHS {
         for buffers in [Buffers::Copied, Buffers::Shared] {
             let config = DeviceConfig {
-                policy: CompletionPolicy::EventIndex,
+                wakeup: Wakeup::Interrupt,
                 ..DeviceConfig::default()
             };
             let mut card = open(data_w, config);

@@ -1,18 +1,18 @@
 //! What the driver touches on the data path: memory and doorbells, never a register read.
 
 use ferronic::DeviceConfig;
-use ferronic::queue::CompletionPolicy;
+use ferronic::queue::Wakeup;
 use ferronic_cosim_tests::card::Card;
 use ferronic_cosim_tests::own_captures;
 use ferronic_sim::SimConfig;
 
 #[test]
 fn data_path_reads_no_register() {
-    for policy in [CompletionPolicy::Polled, CompletionPolicy::EventIndex] {
+    for wakeup in [Wakeup::Polled, Wakeup::Interrupt] {
         for capture in own_captures().unwrap() {
             let driver = DeviceConfig {
                 queue_pairs: 4,
-                policy,
+                wakeup,
                 ..DeviceConfig::default()
             };
             let mut card = Card::open(SimConfig::default(), driver);

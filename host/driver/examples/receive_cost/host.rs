@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ferronic::lro::{LroOptions, LroRequest};
 use ferronic::pci::PciFunction;
 use ferronic::phy::{Phy, PhyOptions};
-use ferronic::queue::CompletionPolicy;
+use ferronic::queue::Wakeup;
 use ferronic::spec::Features;
 use ferronic::{Device, DeviceConfig};
 use ferronic_oracle::{fold, sum};
@@ -73,7 +73,7 @@ fn open(flows: &[Flow], gro: bool) -> Result<Host, String> {
         rx_buffers: Some(BUFFERS),
         buffer_size: BUFFER,
         lro: LroRequest::Needed(LroOptions::default()),
-        policy: CompletionPolicy::EventIndex,
+        wakeup: Wakeup::Interrupt,
         ..DeviceConfig::default()
     };
     let (device, mut pairs) = Device::open(function, config).map_err(|e| failed(&e))?;

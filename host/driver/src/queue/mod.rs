@@ -17,14 +17,14 @@ pub use tx::{PushResult, TxOptions, TxQueue, TxStats};
 /// Most frames that one burst takes.
 pub const MAX_BURST: usize = 64;
 
-/// How a queue learns of used buffers.
+/// How the owners of queues learn that something happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CompletionPolicy {
+pub enum Wakeup {
     /// The owner polls; no interrupt is asked for and no vector is mapped.
     #[default]
     Polled,
     /// The owner asks for one interrupt at a time, by ring index where EVENT_IDX was negotiated.
-    EventIndex,
+    Interrupt,
 }
 
 /// A queue pair, to be taken apart and given to the threads that own its halves.

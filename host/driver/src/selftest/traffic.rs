@@ -7,7 +7,7 @@ use super::{Outcome, failed, passed};
 use crate::device::{Device, DeviceConfig, Event};
 use crate::error::Error;
 use crate::pci::PciFunction;
-use crate::queue::{CompletionPolicy, PushResult, QueuePair, TxQueue};
+use crate::queue::{PushResult, QueuePair, TxQueue, Wakeup};
 
 /// How long a frame may take, in host time (a simulator is slow).
 pub(super) const TRAFFIC: Duration = Duration::from_secs(20);
@@ -25,7 +25,7 @@ pub(super) fn open(
     config: &DeviceConfig,
 ) -> Result<(Device, Vec<QueuePair>), Error> {
     let config = DeviceConfig {
-        policy: CompletionPolicy::EventIndex,
+        wakeup: Wakeup::Interrupt,
         ..config.clone()
     };
     Device::open(Arc::clone(function), config)

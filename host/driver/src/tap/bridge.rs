@@ -61,7 +61,7 @@ pub struct Bridge<'a> {
 
 impl<'a> Bridge<'a> {
     /// Joins them. The card must have been opened with
-    /// [`CompletionPolicy::EventIndex`](crate::CompletionPolicy::EventIndex) for [`Bridge::run`].
+    /// [`Wakeup::Interrupt`](crate::Wakeup::Interrupt) for [`Bridge::run`].
     ///
     /// # Errors
     /// [`Error::Setting`] without a queue pair.

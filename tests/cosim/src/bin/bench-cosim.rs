@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use ferronic::queue::CompletionPolicy;
+use ferronic::queue::Wakeup;
 use ferronic::{DeviceConfig, PushResult};
 use ferronic_cosim_tests::card::{Card, PATIENCE};
 use ferronic_figures::{Figure, Report};
@@ -78,7 +78,7 @@ struct Steady {
     khz: f64,
 }
 
-fn card(case: Case, policy: CompletionPolicy) -> Card {
+fn card(case: Case, wakeup: Wakeup) -> Card {
     let mut sim = SimConfig {
         data_w: case.data_w,
         ..SimConfig::default()
@@ -88,7 +88,7 @@ fn card(case: Case, policy: CompletionPolicy) -> Card {
         queue_pairs: case.queues,
         ring_size: Some(256),
         indirect: case.indirect,
-        policy,
+        wakeup,
         ..DeviceConfig::default()
     };
     let card = Card::open(sim, driver);
@@ -115,7 +115,7 @@ fn frame(len: usize, flow: u8) -> Vec<u8> {
 }
 
 fn steady(case: Case, count: usize) -> Steady {
-    let mut card = card(case, CompletionPolicy::EventIndex);
+    let mut card = card(case, Wakeup::Interrupt);
     let receives = case.direction != Direction::Tx;
     let transmits = case.direction != Direction::Rx;
     let total = count + 2 * WARM;
@@ -203,7 +203,7 @@ fn latencies(case: Case, notification_data: bool) -> BTreeMap<&'static str, u64>
     sim.root.read_latency = case.latency;
     let mut driver = DeviceConfig {
         ring_size: Some(256),
-        policy: CompletionPolicy::EventIndex,
+        wakeup: Wakeup::Interrupt,
         ..DeviceConfig::default()
     };
     if !notification_data {
@@ -255,7 +255,7 @@ fn latencies(case: Case, notification_data: bool) -> BTreeMap<&'static str, u64>
 /// Host time for a second in which nothing happens on a card with a driver, in milliseconds: the
 /// median of nine.
 fn idle_second_ms(case: Case) -> f64 {
-    let card = card(case, CompletionPolicy::EventIndex);
+    let card = card(case, Wakeup::Interrupt);
     card.function.run(20_000).expect("the card runs");
     let mut times: Vec<f64> = (0..9)
         .map(|_| {

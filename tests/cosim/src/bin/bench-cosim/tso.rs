@@ -1,6 +1,6 @@
 //! Transmission of TCP as stacks do it: large frames that the card cuts into segments, scattered ones.
 
-use ferronic::queue::CompletionPolicy;
+use ferronic::queue::Wakeup;
 use ferronic_cosim_tests::tso::{self, Buffers};
 use ferronic_figures::Figure;
 
@@ -27,7 +27,7 @@ pub fn measure(data_w: u32, quick: bool, figures: &mut Vec<Figure>) {
         (tso::frame_of(1), Buffers::Copied, true),
     ] {
         let case = Case { indirect, ..base };
-        let mut card = crate::card(case, CompletionPolicy::EventIndex);
+        let mut card = crate::card(case, Wakeup::Interrupt);
         let got = tso::steady(&mut card, len, buffers, count);
         let per = |value: u64| value as f64 / got.frames as f64;
         let (load, bound) = match len {

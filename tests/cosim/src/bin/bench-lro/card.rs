@@ -3,7 +3,7 @@
 
 use ferronic::DeviceConfig;
 use ferronic::lro::{LroOptions, LroRequest};
-use ferronic::queue::CompletionPolicy;
+use ferronic::queue::Wakeup;
 use ferronic::spec::NetHeader;
 use ferronic_cosim_tests::card::{Card, PATIENCE};
 use ferronic_cosim_tests::lro::{Closed, Expected, Plan, Receiver, Settings};
@@ -69,7 +69,7 @@ pub fn drive(stream: &Stream, data_w: u32, lro: bool) -> Driven {
         ring_size: Some(RING),
         rx_buffers: Some(BUFFERS),
         buffer_size: BUFFER,
-        policy: CompletionPolicy::EventIndex,
+        wakeup: Wakeup::Interrupt,
         lro: if lro {
             LroRequest::Needed(options())
         } else {
