@@ -9,6 +9,7 @@ use ferronic_spec::Features;
 use ferronic_spec::pci::msix_vectors;
 use ferronic_spec::transport::Status;
 
+use crate::completion::{self, Completion, CompletionError, CompletionPolicy, EventRule};
 use crate::error::Error;
 use crate::lro::{self, LroError, LroOptions, LroRequest, Profile};
 use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction, Woken};
@@ -451,13 +452,56 @@ impl Device {
         rx.start(doorbell)
     }
 
-    /// Resets a transmit queue and starts it again, empty. Frames not yet sent are lost.
+    /// Resets a transmit queue and starts it again, empty. Frames not yet sent are lost; its
+    /// completion policy stays.
     pub fn reset_queue_tx(&mut self, tx: &mut TxQueue) -> Result<(), Error> {
         self.core.transport.reset_queue(tx.index())?;
         tx.clear();
         let doorbell = enable(&self.core, tx.split(), self.vectors())?;
         tx.start(doorbell);
-        Ok(())
+        tx.resume()
+    }
+
+    /// Completes the frames of a transmit queue by this policy from now on. Until it is called the
+    /// owner of a queue arms it himself.
+    ///
+    /// # Errors
+    /// [`Error::Completion`] if this card, or a card opened like this, cannot: nothing is changed then.
+    pub fn set_completion(&self, tx: &mut TxQueue, policy: CompletionPolicy) -> Result<(), Error> {
+        if !tx.belongs_to(&self.core) {
+            return Err(CompletionError::ForeignQueue(tx.pair()).into());
+        }
+        let rules = policy.rules();
+        let interrupts = rules.needs_card() || rules.event != EventRule::Never;
+        if interrupts && !self.vectors() {
+            return Err(CompletionError::NoInterrupts(policy).into());
+        }
+        let row = match &self.window {
+            Some(window) => window.tx_empty(tx.pair())?,
+            None => None,
+        };
+        let event_idx = tx.split().event_idx();
+        tx.adopt(Completion::new(policy, row, event_idx)?)
+    }
+
+    /// The policy that suits this card: [`CompletionPolicy::DEFAULT`], or
+    /// [`CompletionPolicy::EventIdx`] if it has no ring-empty interrupt, which the log says then, or
+    /// the timer if there are no interrupts.
+    pub fn default_completion(&self) -> CompletionPolicy {
+        if !self.vectors() {
+            return CompletionPolicy::Timer {
+                period: completion::MAX_AGE,
+            };
+        }
+        if self.window.as_ref().is_some_and(Window::has_tx_empty) {
+            return CompletionPolicy::DEFAULT;
+        }
+        let fallback = CompletionPolicy::EventIdx;
+        log::info!(
+            "transmitted frames are completed by `{fallback}`: {}",
+            CompletionError::NotThere(CompletionPolicy::DEFAULT)
+        );
+        fallback
     }
 
     fn vectors(&self) -> bool {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ferronic_spec::Features;
 use thiserror::Error;
 
+use crate::completion::CompletionError;
 use crate::lro::LroError;
 use crate::offload::OffloadError;
 use crate::pci::PciError;
@@ -162,6 +163,9 @@ pub enum Error {
     /// An offload that a frame cannot have.
     #[error("a frame was not sent: {0}")]
     Offload(#[from] OffloadError),
+    /// Transmitted frames cannot be completed as it was asked.
+    #[error(transparent)]
+    Completion(#[from] CompletionError),
     /// The card does not merge as it was asked to.
     #[error(transparent)]
     Lro(#[from] LroError),

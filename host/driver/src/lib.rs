@@ -4,6 +4,7 @@
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
 pub mod backend;
+pub mod completion;
 pub mod device;
 pub mod error;
 pub mod gro;
@@ -17,6 +18,7 @@ pub mod stats;
 pub mod tap;
 pub mod virtio;
 
+pub use completion::{CompletionPolicy, TxPort};
 pub use device::{Device, DeviceConfig, Event, Wake};
 pub use error::{Error, QueueFault};
 pub use ferronic_spec as spec;

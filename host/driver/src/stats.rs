@@ -2,6 +2,7 @@
 
 use ferronic_spec::window as w;
 
+use crate::completion::{TxEmpty, TxInterrupts};
 use crate::error::Error;
 use crate::lro::{Lro, LroCounters};
 use crate::pci::PciFunction;
@@ -137,6 +138,29 @@ impl Window {
             return Ok(None);
         }
         Lro::new(&self.registers).map(Some)
+    }
+
+    /// Whether the card has the ring-empty interrupt, max-age and marker of transmit queues.
+    pub fn has_tx_empty(&self) -> bool {
+        w::FEATURES_TX_EMPTY.get(self.features) == 1
+    }
+
+    /// The ring-empty registers of a pair, if the card has them.
+    pub(crate) fn tx_empty(&self, pair: u16) -> Result<Option<TxEmpty>, Error> {
+        if !self.has_tx_empty() {
+            return Ok(None);
+        }
+        TxEmpty::new(&self.registers, pair).map(Some)
+    }
+
+    /// Why the card interrupted for the transmit queue of a pair, other than by virtio's own means;
+    /// `None` if the card has no ring-empty interrupt.
+    ///
+    /// # Errors
+    /// When the card says that it has it, but cannot.
+    pub fn tx_interrupts(&self, pair: u16) -> Result<Option<TxInterrupts>, Error> {
+        let row = self.tx_empty(pair)?;
+        row.map(|row| row.counters()).transpose()
     }
 
     /// Sets how many pairs receive.

@@ -132,7 +132,7 @@ impl TxPart<'_> {
     }
 
     /// Copies its first bytes, as many as fit.
-    pub(super) fn peek(&self, to: &mut [u8]) -> Result<usize, Error> {
+    pub(crate) fn peek(&self, to: &mut [u8]) -> Result<usize, Error> {
         let count = self.len().min(to.len());
         match self {
             Self::Bytes(bytes) => to[..count].copy_from_slice(&bytes[..count]),

@@ -6,6 +6,7 @@ mod layout;
 mod pool;
 mod rx;
 mod tx;
+mod tx_completion;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ pub use buffer::{DmaBuffer, DmaSlice, TxPart};
 pub use frame::RxFrame;
 pub use rx::{RxOptions, RxQueue, RxStats};
 pub use tx::{PushResult, TxOptions, TxQueue, TxStats};
+pub use tx_completion::{Progress, Watch};
 
 /// Most frames that one burst takes.
 pub const MAX_BURST: usize = 64;

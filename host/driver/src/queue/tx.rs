@@ -1,6 +1,6 @@
 //! Transmit: frames are copied into DMA buffers, or lie in the caller's, and are completed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ferronic_spec::net::{
     HEADER_LEN, HEADER_WINDOW, MAX_FRAME, MAX_SEGMENTED_FRAME, MIN_FRAME, gso,
 };
+use ferronic_spec::ring::DescFlags;
 use ferronic_spec::{Features, NetHeader};
 use zerocopy::IntoBytes;
 
@@ -15,6 +16,7 @@ use super::MAX_BURST;
 use super::buffer::{DmaBuffer, TxPart};
 use super::layout::Layout;
 use super::pool::Pool;
+use crate::completion::Completion;
 use crate::device::Core;
 use crate::error::Error;
 use crate::offload::TxOffload;
@@ -71,9 +73,18 @@ pub enum PushResult {
     Full,
 }
 
+/// What is known of a frame that is outstanding.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tag {
+    /// What its sender is told of it by; 0: nothing.
+    name: u32,
+    /// Its number; 0: there is none.
+    pub(super) serial: u32,
+}
+
 /// A transmit queue, owned by one thread.
 pub struct TxQueue {
-    queue: SplitQueue,
+    pub(super) queue: SplitQueue,
     stats: TxStats,
     pool: Pool,
     options: TxOptions,
@@ -86,8 +97,22 @@ pub struct TxQueue {
     /// Frames pushed since the last flush.
     pending: usize,
     pair: u16,
+    /// How frames are completed, if not by the owner's own doing.
+    pub(super) completion: Option<Completion>,
+    /// Name of the next frame; 0: none.
+    pub(super) name: u32,
+    /// The queue was full and nothing was completed since.
+    pub(super) stopped: bool,
+    /// What is known of the frames outstanding, by head descriptor.
+    pub(super) tags: Box<[Tag]>,
+    /// Number of the last frame.
+    serial: u32,
+    /// How many of those outstanding have a name.
+    pub(super) named: u16,
+    /// Named frames that are completed and were not asked for yet.
+    pub(super) completed: VecDeque<u32>,
     // Last: keeps the device's memory until the device has been reset.
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
 }
 
 impl TxQueue {
@@ -117,6 +142,13 @@ impl TxQueue {
             shared: BTreeMap::new(),
             pending: 0,
             pair,
+            completion: None,
+            name: 0,
+            tags: vec![Tag::default(); usize::from(size)].into_boxed_slice(),
+            stopped: false,
+            serial: 0,
+            named: 0,
+            completed: VecDeque::new(),
             core,
         })
     }
@@ -131,6 +163,17 @@ impl TxQueue {
         self.layout.clear();
         self.shared.clear();
         self.pending = 0;
+        // Nobody waits for what is gone.
+        (self.named, self.stopped) = (0, false);
+        for tag in &mut self.tags {
+            let name = std::mem::take(tag).name;
+            if name != 0 {
+                self.completed.push_back(name);
+            }
+        }
+        if let Some(completion) = &mut self.completion {
+            completion.clear();
+        }
     }
 
     pub(crate) fn start(&mut self, doorbell: Doorbell) {
@@ -291,6 +334,16 @@ impl TxQueue {
             }
         };
         self.buffers[usize::from(head)] = first;
+        // 0 is for what is not outstanding.
+        self.serial = self.serial.checked_add(1).unwrap_or(1);
+        self.tags[usize::from(head)] = Tag {
+            name: self.name,
+            serial: self.serial,
+        };
+        self.named += u16::from(self.name != 0);
+        if let Some(completion) = &mut self.completion {
+            completion.queued();
+        }
         let shared: Vec<_> = parts
             .filter_map(|part| match part {
                 TxPart::Shared(slice) => Some(slice.buffer().clone()),
@@ -328,8 +381,11 @@ impl TxQueue {
     /// Adds what was laid out, after taking completed frames back if there is no room.
     fn add(&mut self) -> Result<Option<u16>, Error> {
         let indirect = self.options.indirect && self.layout.segments.len() > 1;
+        let completion = self.completion.as_ref();
+        let marks = completion.map_or(DescFlags::empty(), Completion::mark);
         loop {
-            match self.queue.add(&self.layout.segments, &[], indirect)? {
+            let segments = &self.layout.segments;
+            match self.queue.add_marked(segments, &[], indirect, marks)? {
                 Add::Added(head) => return Ok(Some(head)),
                 Add::Full if self.reap()? == 0 => return Ok(None),
                 Add::Full => {}
@@ -386,6 +442,7 @@ impl TxQueue {
             self.stats.doorbells += 1;
             doorbell.ring(self.queue.avail_idx())?;
         }
+        self.posted()?;
         Ok(wanted)
     }
 
@@ -397,8 +454,14 @@ impl TxQueue {
             if !self.shared.is_empty() {
                 self.shared.remove(&used.head);
             }
+            let Tag { name, .. } = std::mem::take(&mut self.tags[usize::from(used.head)]);
+            if name != 0 {
+                self.named -= 1;
+                self.completed.push_back(name);
+            }
             count += 1;
         }
+        self.stopped &= count == 0;
         self.stats.completed += count as u64;
         Ok(count)
     }

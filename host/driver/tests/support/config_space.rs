@@ -96,6 +96,13 @@ pub const LRO_DEFAULTS: [(u64, u32); 6] = [
 ];
 
 pub fn window_read(model: &Model, offset: u64, queues: u64) -> u64 {
+    if let Some(card) = &model.ring_empty {
+        match offset {
+            w::FEATURES => return 23,
+            w::TX_EMPTY.. => return card.read(offset).into(),
+            _ => {}
+        }
+    }
     if let Some(lro) = &model.lro {
         match offset {
             w::FEATURES => return 15,
@@ -118,6 +125,11 @@ pub fn window_read(model: &Model, offset: u64, queues: u64) -> u64 {
 
 pub fn window_write(model: &mut Model, offset: u64, value: u64) {
     let pairs = model.regs.len() as u64 / 2;
+    if let (w::TX_EMPTY.., Some(card)) = (offset, &mut model.ring_empty)
+        && model.stuck != Some(offset)
+    {
+        card.write(offset, value as u32);
+    }
     if let Some(lro) = &mut model.lro
         && (w::LRO_PROFILE..=w::LRO_LOW_WATER).contains(&offset)
     {

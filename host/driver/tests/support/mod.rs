@@ -7,6 +7,7 @@
 
 pub mod config_space;
 pub mod packets;
+pub mod ring_empty;
 pub mod seeds;
 pub mod units;
 
@@ -74,6 +75,8 @@ pub struct Model {
     /// Writes to them, in order; those of a register in `stuck` change nothing.
     pub lro_writes: Vec<(u64, u32)>,
     pub stuck: Option<u64>,
+    /// The ring-empty interrupt, if the card has it.
+    pub ring_empty: Option<ring_empty::RingEmpty>,
     /// Frames to receive, without headers, by pair.
     pub to_receive: Vec<VecDeque<Vec<u8>>>,
     /// The card does nothing while this is false.
@@ -141,6 +144,7 @@ impl SoftCard {
             lro: None,
             lro_writes: Vec::new(),
             stuck: None,
+            ring_empty: None,
             to_receive: (0..pairs).map(|_| VecDeque::new()).collect(),
             awake: true,
             tx_per_run: usize::MAX,
@@ -167,6 +171,13 @@ impl SoftCard {
     pub fn merging(offer: Features, pairs: u16, max_size: u16) -> Arc<Self> {
         let card = Self::new(offer, pairs, max_size);
         card.model().lro = Some(config_space::LRO_DEFAULTS.into());
+        card
+    }
+
+    /// A card that has the ring-empty interrupt.
+    pub fn telling(offer: Features, pairs: u16, max_size: u16) -> Arc<Self> {
+        let card = Self::new(offer, pairs, max_size);
+        card.model().ring_empty = Some(ring_empty::RingEmpty::new(pairs));
         card
     }
 
@@ -223,6 +234,10 @@ impl Model {
         self.memory.read_obj(GuestAddress(driver + 2)).unwrap()
     }
 
+    fn is_kicked(&self, queue: usize) -> bool {
+        self.kicked[queue]
+    }
+
     fn live(&self) -> bool {
         self.awake && self.status & 4 != 0
     }
@@ -234,6 +249,7 @@ impl Model {
         for pair in 0..self.to_receive.len() {
             self.receive(pair);
             self.transmit(2 * pair + 1);
+            self.ring_empty_interrupts(pair);
         }
     }
 
@@ -241,12 +257,22 @@ impl Model {
         let (Some(q), memory) = (&mut self.queues[queue], &self.memory) else {
             return;
         };
-        if q.needs_notification(memory).unwrap() && self.regs[queue].vector != 0xffff {
-            self.irqs_sent += 1;
-            let vector = self.regs[queue].vector;
-            if !self.irqs.contains(&vector) {
-                self.irqs.push_back(vector);
-            }
+        if q.needs_notification(memory).unwrap() {
+            self.raise(queue);
+        }
+    }
+
+    fn raise(&mut self, queue: usize) {
+        if let (1, Some(card)) = (queue % 2, &mut self.ring_empty) {
+            card.reported(queue / 2);
+        }
+        let vector = self.regs[queue].vector;
+        if vector == 0xffff {
+            return;
+        }
+        self.irqs_sent += 1;
+        if !self.irqs.contains(&vector) {
+            self.irqs.push_back(vector);
         }
     }
 
@@ -276,6 +302,13 @@ impl Model {
                     .unwrap();
                 self.sent.push((queue as u16, bytes));
                 q.add_used(&self.memory, head, 0).unwrap();
+                if let Some(card) = &mut self.ring_empty {
+                    let flags = self.regs[queue].desc + 16 * u64::from(head) + 12;
+                    card.used(
+                        queue / 2,
+                        self.memory.read_obj(GuestAddress(flags)).unwrap(),
+                    );
+                }
             }
             if left == 0 {
                 self.kicked[queue] = true;
@@ -381,6 +414,9 @@ impl Model {
             ..Default::default()
         };
         self.kicked[queue] = false;
+        if let (1, Some(card)) = (queue % 2, &mut self.ring_empty) {
+            card.reset(queue / 2);
+        }
     }
 
     fn reset(&mut self) {

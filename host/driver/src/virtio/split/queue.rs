@@ -253,6 +253,18 @@ impl SplitQueue {
         writable: &[Segment],
         indirect: bool,
     ) -> Result<Add, Error> {
+        self.add_marked(readable, writable, indirect, DescFlags::empty())
+    }
+
+    /// [`SplitQueue::add`] with more flags in the first descriptor, for what a device of our own takes
+    /// them for.
+    pub fn add_marked(
+        &mut self,
+        readable: &[Segment],
+        writable: &[Segment],
+        indirect: bool,
+        marks: DescFlags,
+    ) -> Result<Add, Error> {
         self.check()?;
         let count = readable.len() + writable.len();
         let limit = self.max_segments(indirect);
@@ -270,10 +282,10 @@ impl SplitQueue {
         let capacity = writable.iter().map(|s| u64::from(s.len)).sum::<u64>();
         let head = self.hot.free_head;
         if indirect {
-            self.write_table(head, readable, writable);
+            self.write_table(head, readable, writable, marks);
             self.hot.free_head = self.slot(head).next;
         } else {
-            self.hot.free_head = self.write_chain(head, readable, writable);
+            self.hot.free_head = self.write_chain(head, readable, writable, marks);
         }
         let writable = u32::try_from(capacity).unwrap_or(u32::MAX);
         self.offer(head, taken, writable);
@@ -316,7 +328,13 @@ impl SplitQueue {
         &mut self.slots[usize::from(index)]
     }
 
-    fn write_chain(&mut self, head: u16, readable: &[Segment], writable: &[Segment]) -> u16 {
+    fn write_chain(
+        &mut self,
+        head: u16,
+        readable: &[Segment],
+        writable: &[Segment],
+        mut marks: DescFlags,
+    ) -> u16 {
         let mut index = head;
         let mut left = readable.len() + writable.len();
         for (segment, flag) in segments(readable, writable) {
@@ -327,6 +345,7 @@ impl SplitQueue {
             } else {
                 (flag, 0)
             };
+            let flags = flags | std::mem::replace(&mut marks, DescFlags::empty());
             self.ring
                 .write_descriptor(index, descriptor(segment, flags, link));
             index = next;
@@ -334,7 +353,13 @@ impl SplitQueue {
         index
     }
 
-    fn write_table(&mut self, head: u16, readable: &[Segment], writable: &[Segment]) {
+    fn write_table(
+        &mut self,
+        head: u16,
+        readable: &[Segment],
+        writable: &[Segment],
+        marks: DescFlags,
+    ) {
         let Some(tables) = &self.tables else { return };
         let count = (readable.len() + writable.len()) as u16;
         for (entry, (segment, flag)) in (0u16..).zip(segments(readable, writable)) {
@@ -351,7 +376,7 @@ impl SplitQueue {
             len: u32::from(count) * size_of::<Descriptor>() as u32,
         };
         self.ring
-            .write_descriptor(head, descriptor(table, DescFlags::INDIRECT, 0));
+            .write_descriptor(head, descriptor(table, DescFlags::INDIRECT | marks, 0));
     }
 
     /// Makes everything added since the last call visible to the device, with one index update.
@@ -380,6 +405,22 @@ impl SplitQueue {
         }
     }
 
+    /// Buffers that the device can see and that were not taken back.
+    pub fn visible(&self) -> u16 {
+        self.hot.outstanding - self.hot.unpublished
+    }
+
+    /// EVENT_IDX was negotiated.
+    pub fn event_idx(&self) -> bool {
+        self.hot.event_idx
+    }
+
+    /// Buffers that the device says it has used and that were not taken back, whether that can be or
+    /// not. Changes nothing: for looking on.
+    pub fn peek_used(&self) -> u16 {
+        self.ring.load_used_idx().wrapping_sub(self.hot.used)
+    }
+
     /// True if the device has used buffers that were not taken yet.
     pub fn pending(&mut self) -> Result<bool, Error> {
         self.check()?;
@@ -392,7 +433,7 @@ impl SplitQueue {
     /// Loads `used.idx`; believes it only if that many buffers are outstanding.
     fn refresh(&mut self) -> Result<(), Error> {
         let idx = self.ring.load_used_idx();
-        let visible = self.hot.outstanding - self.hot.unpublished;
+        let visible = self.visible();
         if idx.wrapping_sub(self.hot.used) > visible {
             let last = self.hot.used;
             return Err(self.fail(QueueFault::UsedIndex {
@@ -464,10 +505,17 @@ impl SplitQueue {
         self.arm_after(1)
     }
 
-    /// Asks for an interrupt once `count` more buffers are used. True if they are already.
+    /// Asks for an interrupt once `count` more buffers are used, or all that are outstanding if those
+    /// are fewer. True if they are already.
     pub fn arm_after(&mut self, count: u16) -> Result<bool, Error> {
+        self.arm_ahead(count.clamp(1, self.hot.outstanding.max(1)))
+    }
+
+    /// Asks for an interrupt once `count` more buffers are used, 1 to 32,767, whether they are there
+    /// yet or not. True if they are already.
+    pub fn arm_ahead(&mut self, count: u16) -> Result<bool, Error> {
         self.check()?;
-        let count = count.clamp(1, self.hot.outstanding.max(1));
+        let count = count.clamp(1, i16::MAX as u16);
         self.hot.armed = true;
         if self.hot.event_idx {
             self.ring

@@ -1,0 +1,363 @@
+//! Senders that share a transmit queue, each with a send buffer of its own.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{CompletionError, Release};
+use crate::error::Error;
+use crate::offload::TxOffload;
+use crate::queue::{PushResult, TxPart, TxQueue};
+
+/// A sender of a [`TxPort`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SenderId {
+    slot: u32,
+    /// Which of those that had the slot one after the other.
+    turn: u32,
+}
+
+/// What came of a frame of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a frame that was not queued was not sent"]
+pub enum Push {
+    /// It is in the ring, or will be shown to the card by [`TxPort::flush`]. Its memory, if shared, is
+    /// the card's until its bytes are given back.
+    Queued,
+    /// The sender's buffer is used up; [`TxPort::next_ready`] names it when it may go on.
+    NoBudget,
+    /// The ring is full, likewise.
+    NoRoom,
+}
+
+#[derive(Debug)]
+struct Sender {
+    turn: u32,
+    open: bool,
+    closing: bool,
+    /// Bytes of its send buffer, and of its frames that take from it.
+    budget: usize,
+    charged: usize,
+    /// Bytes of a frame that found its buffer used up.
+    waits: Option<usize>,
+}
+
+impl Sender {
+    fn has_budget(&self, len: usize) -> bool {
+        self.charged + len <= self.budget
+    }
+
+    /// Waking it for each frame would cost a wake-up a frame: half of its buffer is free by then.
+    fn may_go_on(&self) -> bool {
+        self.waits
+            .is_some_and(|len| self.has_budget(len.max(self.budget / 2)))
+    }
+}
+
+/// Bytes that a frame takes from a sender.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    sender: SenderId,
+    bytes: usize,
+}
+
+/// A transmit queue that is shared by senders, owned by one thread.
+///
+/// A sender's frames take from its budget until they are completed, so that one that is fast cannot
+/// hold the whole ring. How soon that is, is for the queue's
+/// [`CompletionPolicy`](crate::CompletionPolicy); without one nothing is found unless
+/// [`TxPort::service`] is called. Where a policy gives the bytes back when a frame is queued, what
+/// would be read in place is copied: who has his bytes back may write to his memory.
+pub struct TxPort {
+    tx: TxQueue,
+    senders: Vec<Sender>,
+    free_slots: Vec<u32>,
+    /// By the name of a frame, which is one more than the index.
+    charges: Vec<Option<Charge>>,
+    free_names: Vec<u32>,
+    /// Waiting for room in the ring, in the order of their coming.
+    stopped: VecDeque<SenderId>,
+    ready: VecDeque<SenderId>,
+    closed: VecDeque<SenderId>,
+    /// Where what must not be read in place is copied to.
+    copy: Vec<u8>,
+}
+
+impl TxPort {
+    /// A port on this queue, without senders.
+    pub fn new(tx: TxQueue) -> Self {
+        Self {
+            tx,
+            senders: Vec::new(),
+            free_slots: Vec::new(),
+            charges: Vec::new(),
+            free_names: Vec::new(),
+            stopped: VecDeque::new(),
+            ready: VecDeque::new(),
+            closed: VecDeque::new(),
+            copy: Vec::new(),
+        }
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &TxQueue {
+        &self.tx
+    }
+
+    /// The queue, for example to reset it: what its frames took is given back when the port is next
+    /// told to do something.
+    pub fn queue_mut(&mut self) -> &mut TxQueue {
+        &mut self.tx
+    }
+
+    /// A new sender with a send buffer of `budget` bytes of frames.
+    pub fn open(&mut self, budget: usize) -> SenderId {
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.senders.push(Sender {
+                turn: 0,
+                open: false,
+                closing: false,
+                budget: 0,
+                charged: 0,
+                waits: None,
+            });
+            (self.senders.len() - 1) as u32
+        });
+        let sender = &mut self.senders[slot as usize];
+        (sender.open, sender.closing) = (true, false);
+        (sender.budget, sender.charged, sender.waits) = (budget, 0, None);
+        SenderId {
+            slot,
+            turn: sender.turn,
+        }
+    }
+
+    fn sender(&mut self, id: SenderId) -> Result<&mut Sender, Error> {
+        let sender = self.senders.get_mut(id.slot as usize);
+        Ok(sender
+            .filter(|sender| sender.open && sender.turn == id.turn)
+            .ok_or(CompletionError::NoSender)?)
+    }
+
+    /// Bytes that a sender has outstanding.
+    ///
+    /// # Errors
+    /// When it was closed.
+    pub fn charged(&mut self, id: SenderId) -> Result<usize, Error> {
+        Ok(self.sender(id)?.charged)
+    }
+
+    /// Queues a frame of a sender: [`TxQueue::push_parts`].
+    ///
+    /// # Errors
+    /// As there, and [`Error::Completion`] if the sender was closed or the frame is longer than its
+    /// send buffer.
+    pub fn send(
+        &mut self,
+        id: SenderId,
+        parts: &[TxPart<'_>],
+        offload: TxOffload,
+    ) -> Result<Push, Error> {
+        let len = parts.iter().map(TxPart::len).sum();
+        let sender = self.sender(id)?;
+        if sender.closing {
+            return Err(CompletionError::NoSender.into());
+        }
+        let budget = sender.budget;
+        if len > budget {
+            return Err(CompletionError::Budget { len, budget }.into());
+        }
+        let charge = match self.tx.release() {
+            Release::Used => true,
+            Release::Queued => false,
+            // One that waits already is not overtaken by its own next frame.
+            Release::QueuedBelowHalf => self.tx.is_half_full(),
+        };
+        let sender = self.sender(id)?;
+        if charge && !sender.has_budget(len) {
+            sender.waits = Some(len);
+            return Ok(Push::NoBudget);
+        }
+        let pushed = if charge {
+            let name = self.charge(id, len);
+            let pushed = self.push(name, parts, offload);
+            if !matches!(pushed, Ok(PushResult::Queued)) {
+                self.discharge(name);
+            }
+            pushed?
+        } else {
+            self.push_copied(parts, offload)?
+        };
+        self.settle();
+        if pushed == PushResult::Queued {
+            return Ok(Push::Queued);
+        }
+        if !self.stopped.contains(&id) {
+            self.stopped.push_back(id);
+        }
+        Ok(Push::NoRoom)
+    }
+
+    /// Pushes, once more if room came up while the queue was being stopped.
+    fn push(
+        &mut self,
+        name: u32,
+        parts: &[TxPart<'_>],
+        offload: TxOffload,
+    ) -> Result<PushResult, Error> {
+        loop {
+            self.tx.set_name(name);
+            let pushed = self.tx.push_parts(parts, offload);
+            self.tx.set_name(0);
+            if pushed? == PushResult::Queued {
+                return Ok(PushResult::Queued);
+            }
+            if self.tx.stop()? {
+                return Ok(PushResult::Full);
+            }
+        }
+    }
+
+    /// Pushes a frame whose memory is not the card's afterwards.
+    fn push_copied(
+        &mut self,
+        parts: &[TxPart<'_>],
+        offload: TxOffload,
+    ) -> Result<PushResult, Error> {
+        if !parts.iter().any(|part| matches!(part, TxPart::Shared(_))) {
+            return self.push(0, parts, offload);
+        }
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.clear();
+        let mut result = Ok(());
+        for part in parts {
+            let from = copy.len();
+            copy.resize(from + part.len(), 0);
+            result = result.and_then(|()| part.peek(&mut copy[from..]).map(drop));
+        }
+        let result = result.and_then(|()| self.push(0, &[TxPart::Bytes(&copy)], offload));
+        self.copy = copy;
+        result
+    }
+
+    /// Takes from a sender's buffer; the name that gives it back.
+    fn charge(&mut self, sender: SenderId, bytes: usize) -> u32 {
+        self.senders[sender.slot as usize].charged += bytes;
+        let charge = Some(Charge { sender, bytes });
+        match self.free_names.pop() {
+            Some(name) => {
+                self.charges[name as usize - 1] = charge;
+                name
+            }
+            None => {
+                self.charges.push(charge);
+                self.charges.len() as u32
+            }
+        }
+    }
+
+    fn discharge(&mut self, name: u32) {
+        let Some(charge) = self.charges[name as usize - 1].take() else {
+            return;
+        };
+        self.free_names.push(name);
+        let id = charge.sender;
+        let sender = &mut self.senders[id.slot as usize];
+        sender.charged -= charge.bytes;
+        if sender.may_go_on() {
+            sender.waits = None;
+            self.ready.push_back(id);
+        }
+        if sender.closing && sender.charged == 0 {
+            self.retire(id);
+            self.closed.push_back(id);
+        }
+    }
+
+    /// The slot of a closed sender can be had by another.
+    fn retire(&mut self, id: SenderId) {
+        let sender = &mut self.senders[id.slot as usize];
+        (sender.open, sender.closing) = (false, false);
+        sender.turn = sender.turn.wrapping_add(1);
+        self.free_slots.push(id.slot);
+    }
+
+    /// Gives back what completed frames took, and lets those go on who waited for it.
+    fn settle(&mut self) {
+        while let Some(name) = self.tx.take_completed() {
+            self.discharge(name);
+        }
+        if !self.tx.is_stopped() {
+            self.ready.append(&mut self.stopped);
+        }
+    }
+
+    /// Shows what was queued to the card: [`TxQueue::flush`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn flush(&mut self) -> Result<bool, Error> {
+        let rung = self.tx.flush();
+        self.settle();
+        rung
+    }
+
+    /// After an interrupt for the queue: [`TxQueue::service`]. Returns how many frames were completed.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn service(&mut self) -> Result<usize, Error> {
+        let count = self.tx.service();
+        self.settle();
+        count
+    }
+
+    /// Lets the policy's timer run, if it has one: [`TxQueue::tick`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tick(&mut self, now: Duration) -> Result<Option<Duration>, Error> {
+        let next = self.tx.tick(now);
+        self.settle();
+        next
+    }
+
+    /// The next sender that had to wait and may go on, in the order in which they could.
+    pub fn next_ready(&mut self) -> Option<SenderId> {
+        loop {
+            let id = self.ready.pop_front()?;
+            if self.sender(id).is_ok_and(|sender| !sender.closing) {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Closes a sender. True if nothing of it is outstanding; else it is closed when its bytes are
+    /// back, and [`TxPort::next_closed`] names it.
+    ///
+    /// # Errors
+    /// When it was closed before.
+    pub fn close(&mut self, id: SenderId) -> Result<bool, Error> {
+        self.flush()?;
+        let sender = self.sender(id)?;
+        if sender.closing {
+            return Err(CompletionError::NoSender.into());
+        }
+        sender.waits = None;
+        if sender.charged > 0 {
+            sender.closing = true;
+            return Ok(false);
+        }
+        self.retire(id);
+        Ok(true)
+    }
+
+    /// The next sender whose closing was waited for and is done.
+    pub fn next_closed(&mut self) -> Option<SenderId> {
+        self.closed.pop_front()
+    }
+
+    /// Gives the queue up; what senders have outstanding is sent all the same.
+    pub fn into_queue(self) -> TxQueue {
+        self.tx
+    }
+}
