@@ -35,6 +35,7 @@ rtl/virtio/vq_avail.sv
 rtl/virtio/vq_chain_ahead.sv
 rtl/virtio/vq_desc_fetch.sv
 rtl/virtio/vq_desc_load.sv
+rtl/virtio/vq_empty.sv
 rtl/virtio/vq_notify.sv
 rtl/virtio/vq_read_arb.sv
 rtl/virtio/vq_table.sv

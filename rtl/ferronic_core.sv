@@ -17,6 +17,7 @@ module ferronic_core
   parameter bit TimeSkip = 1'b1,
   parameter int unsigned LroContexts = 16,  // flows whose segments are merged at once; 0: none
   parameter bit LroRelaxed = 1'b1,          // there is a profile that cannot be undone, too
+  parameter bit TxEmpty = 1'b1,             // ring-empty interrupts, max-age, markers
   localparam int unsigned BytesW = $clog2(DataW / 8) + 1
 ) (
   input  logic              clk_i,
@@ -234,6 +235,8 @@ module ferronic_core
   qid_t         rxb_look_q, rxb_req_q, txb_req_q, work_q, check_q, tx_error_q;
   vq_seg_t      rxb_seg, txb_seg;
   logic         buf_avail, work_valid, has_work, tx_error;
+  logic         tx_armed;
+  logic [23:0]  tx_left;
   logic         driver_ok, mrg_rxbuf, guest_csum, virtio_idle, virtio_drained, tx_drained, broken;
   tx_offload_t  tx_offload;
   logic         irq_event;
@@ -245,7 +248,7 @@ module ferronic_core
   virtio_engine #(
     .DataW(DataW), .NumQueues(NumQueues), .NumVectors(NumVectors), .RxDepth(RxDepth),
     .TxDepth(TxDepth), .MaxBuffers(MaxBuffers), .Lro(Lro),
-    .LroContexts(LroContexts), .LroRelaxed(LroRelaxed)
+    .LroContexts(LroContexts), .LroRelaxed(LroRelaxed), .TxEmpty(TxEmpty), .TimeSkip(TimeSkip)
   ) u_virtio (
     .clk_i, .rst_ni,
     .fn_rst_i          (fn_rst),
@@ -259,6 +262,8 @@ module ferronic_core
     .swallowed_i       (ev_swallowed),
     .idle_o            (virtio_idle),
     .drained_o         (virtio_drained),
+    .timer_armed_o     (tx_armed),
+    .timer_left_o      (tx_left),
     .select_q_o        (select_q),
     .reset_o           (vio_reset),
     .queue_reset_o     (queue_reset),
@@ -455,9 +460,18 @@ module ferronic_core
   assign drained    = rx_idle && tx_drained && virtio_drained && ep_drained;
   assign idle_o     = (rx_idle || rx_stalled) && tx_idle && virtio_idle && ep_quiet && reset_idle &&
                       TimeSkip;
-  wire   lro_first  = lro_armed && (!timeout_armed || {7'd0, lro_left} < timeout_left);
-  assign deadline_o = !TimeSkip ? '1 : lro_first ? time_q + {39'd0, lro_left} :
-                      timeout_armed ? time_q + {32'd0, timeout_left} : '1;
+  // The least of three times, if any is running.
+  logic        any_armed;
+  logic [31:0] first_left;
+  always_comb begin
+    any_armed  = timeout_armed;
+    first_left = timeout_left;
+    if (lro_armed && (!any_armed || {7'd0, lro_left} < first_left)) first_left = {7'd0, lro_left};
+    any_armed |= lro_armed;
+    if (tx_armed && (!any_armed || {8'd0, tx_left} < first_left)) first_left = {8'd0, tx_left};
+    any_armed |= tx_armed;
+  end
+  assign deadline_o = (TimeSkip && any_armed) ? time_q + {32'd0, first_left} : '1;
 
   // Commits name the queue of the last request, which the walker knows.
   logic unused;

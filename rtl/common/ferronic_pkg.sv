@@ -73,6 +73,7 @@ package ferronic_pkg;
   // ---------------------------------------------------------------- virtqueues
   // One segment of a buffer: the ring-neutral token is the sequence of segments up to `last`.
   typedef struct packed {
+    logic        marker; // the driver wants to know when this buffer is used
     logic        none;   // no buffer is posted now; nothing else is valid
     logic        off;    // with none: and none will be, the queue is not enabled
     logic        err;    // broken chain: drop what was begun; the queue has been stopped
@@ -85,6 +86,7 @@ package ferronic_pkg;
   // A used-ring entry. Entries are visible to the driver only after one with `publish`, all at
   // once.
   typedef struct packed {
+    logic        marker;
     qid_t        q;
     logic        publish;
     logic [15:0] id;

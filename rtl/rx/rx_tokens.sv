@@ -63,6 +63,7 @@ module rx_tokens
   assign used_o.q       = token.q;
   assign used_o.publish = token.publish;
   assign used_o.id      = token.id;
+  assign used_o.marker  = 1'b0;
   assign used_o.len     = {15'd0, token.len};
   assign pop            = due && (!token.used || used_ready_i);
 

@@ -727,7 +727,7 @@ module rx_writer
 
   // Only what a frame can be long, and the fraction of the scaled hash.
   logic unused;
-  assign unused = ^{segment_q, unit_head, unit_end, op_i.latest};
+  assign unused = ^{segment_q, unit_head, unit_end, op_i.latest, seg_i.marker};
 
   `FERRONIC_ASSERT(CommitXorRewind, !(buf_commit_o && buf_rewind_o), clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(ReqStable, buf_req_valid_o, buf_req_ready_i || fn_rst_i, buf_req_q_o,

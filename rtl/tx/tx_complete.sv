@@ -104,6 +104,7 @@ module tx_complete
   assign used_o.q       = rec.q;
   assign used_o.publish = 1'b1;
   assign used_o.id      = rec.id;
+  assign used_o.marker  = rec.marker;
   assign used_o.len     = 32'd0;
 
   assign frm.kind = (failed && rec.kind != TxOther) ? TxRead : rec.kind;

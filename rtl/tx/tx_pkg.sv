@@ -30,6 +30,7 @@ package tx_pkg;
     logic        last;  // of its frame
     tx_kind_e    kind;  // with last
     qid_t        q;
+    logic        marker;
     logic [15:0] id;
     tx_len_t     len;   // bytes of the frame in the landing RAM, the virtio header included
   } tx_record_t;

@@ -107,6 +107,7 @@ module tx_reader
 
   logic        seg_none_q, seg_off_q, seg_err_q, seg_last_q;
   logic [15:0] seg_id_q;
+  logic        marker_q;
   logic [63:0] seg_addr_q;
   tx_len_t     seg_left_q; // bytes of the segment behind this chunk
   chunk_t      chunk_q;    // bytes to read now
@@ -215,6 +216,7 @@ module tx_reader
       seg_err_q  <= seg_i.err;
       seg_last_q <= seg_i.last;
       seg_id_q   <= seg_i.id;
+      marker_q   <= seg_i.marker;
       seg_addr_q <= seg_i.addr;
       seg_left_q <= seg_i.len[TxLenW-1:0] - tx_len_t'(seg_chunk);
       chunk_q    <= seg_chunk;
@@ -271,6 +273,7 @@ module tx_reader
                        (sum_q < (TxLenW + 1)'(MinBytes)) ? TxShort : TxOk;
   assign rec_o.q     = q_q;
   assign rec_o.id    = seg_id_q;
+  assign rec_o.marker = marker_q;
   assign rec_o.len   = end_close ? total_q : sum_q[TxLenW-1:0];
 
   always_ff @(posedge clk_i) begin

@@ -5,6 +5,7 @@
 //
 //   doorbell -> vq_avail -> vq_desc_fetch -> vq_desc_load -> vq_walker (rx, tx) -> data path
 //   data path -> vq_used -> vq_notify -> interrupt
+//                        -> vq_empty -> vq_notify, for those who ask for more than virtio has
 //
 // Long because it is a list of connections and little else.
 //
@@ -23,6 +24,8 @@ module virtio_engine
   parameter bit          Lro = 1'b0,       // large receive offload is there
   parameter int unsigned LroContexts = 16,
   parameter bit          LroRelaxed = 1'b1,
+  parameter bit          TxEmpty = 1'b1,   // so are ring-empty interrupts, max-age and markers
+  parameter bit          TimeSkip = 1'b1,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned WordW = 16 - $clog2(Lanes),
   localparam int unsigned CtlWordW = $clog2(CtlRamBytes / Lanes)
@@ -40,6 +43,8 @@ module virtio_engine
   input  logic [63:0]      time_i,
   output logic             idle_o,
   output logic             drained_o,      // no buffer in flight; register accesses do not count
+  output logic             timer_armed_o,  // if idle, it will not be after this many cycles
+  output logic [23:0]      timer_left_o,
 
   output logic             reset_o,
   output logic             queue_reset_o,
@@ -150,8 +155,8 @@ module virtio_engine
   assign broken_o = broken && !fn_rst_i;
 
   // ---------------------------------------------------------------- registers
-  reg_req_t [4:0] slave_req;
-  reg_rsp_t [4:0] slave_rsp;
+  reg_req_t [5:0] slave_req;
+  reg_rsp_t [5:0] slave_rsp;
   logic [2:0]     slave;
   always_comb begin
     unique casez (reg_req_i.addr[15:12])
@@ -162,9 +167,11 @@ module virtio_engine
       4'b1???: slave = 3'd4;  // our window
       default: slave = 3'd1;
     endcase
+    // Of that, the rows of the transmit queues.
+    if (TxEmpty && reg_req_i.addr[15:12] == 4'h9) slave = 3'd5;
   end
   always_comb begin
-    for (int s = 0; s < 5; s++) begin
+    for (int s = 0; s < 6; s++) begin
       slave_req[s]       = reg_req_i;
       slave_req[s].valid = reg_req_i.valid && (slave == 3'(s));
     end
@@ -270,7 +277,9 @@ module virtio_engine
     assign unused_lro = ^{used_settled, lro_event_i};
   end
 
-  regs_window #(.DataW(DataW), .NumQueues(NumQueues), .Lro(Lro)) u_window (
+  regs_window #(
+    .DataW(DataW), .NumQueues(NumQueues), .Lro(Lro), .TxEmpty(TxEmpty)
+  ) u_window (
     .clk_i, .rst_ni, .fn_rst_i,
     .time_i,
     .req_i         (window_req),
@@ -396,6 +405,9 @@ module virtio_engine
   assign crx_ready    = credit_ready;
   assign ctx_ready    = credit_ready && !crx_valid;
 
+  logic        ask_valid, ask_ready, ans_valid, tell_valid, tell_ready;
+  qid_t        ask_q, ans_q, tell_q;
+  logic [15:0] ans_idx;
   logic        avail_idle, avail_drained, job_valid, job_ready, slot_free, ev_valid, ev_ready;
   vq_job_t     job;
   vq_guess_t   job_guess;
@@ -419,6 +431,12 @@ module virtio_engine
     .db_q_i        (db_q),
     .db_has_idx_i  (db_has_idx),
     .db_idx_i      (db_idx),
+    .ask_valid_i   (ask_valid),
+    .ask_ready_o   (ask_ready),
+    .ask_q_i       (ask_q),
+    .ans_valid_o   (ans_valid),
+    .ans_q_o       (ans_q),
+    .ans_idx_o     (ans_idx),
     .credit_valid_i(credit_valid),
     .credit_ready_o(credit_ready),
     .credit_q_i    (credit_q),
@@ -481,7 +499,7 @@ module virtio_engine
   logic     head_valid, load_idle;
   qid_t     head_q;
   vq_head_t head;
-  vq_desc_load u_desc_load (
+  vq_desc_load #(.Markers(TxEmpty)) u_desc_load (
     .clk_i, .rst_ni, .fn_rst_i,
     .load_valid_i(ld_valid),
     .load_ready_o(ld_ready),
@@ -588,7 +606,9 @@ module virtio_engine
   );
 
   // ---------------------------------------------------------------- used rings, notifications
-  logic        used_idle, notify_idle, pub_valid, pub_ready;
+  logic        used_idle, notify_idle, pub_valid, pub_ready, pub_marker;
+  logic        told_valid, told_asked, told_sent;
+  logic [7:0]  pub_age;
   qid_t        pub_q;
   logic [15:0] pub_idx;
   // The data path does not see how vq_used makes up its mind.
@@ -628,6 +648,8 @@ module virtio_engine
     .pub_ready_i  (pub_ready),
     .pub_q_o      (pub_q),
     .pub_idx_o    (pub_idx),
+    .pub_marker_o (pub_marker),
+    .pub_age_o    (pub_age),
     .look_q_i     (look_q),
     .look_used_o  (used_idx),
     .settle_i     (lro_flush_o && lro_flushed_i),
@@ -653,6 +675,12 @@ module virtio_engine
     .ram_gnt_i     (ram_gnt[RdEvent]),
     .ram_valid_i   (ram_valid[RdEvent]),
     .ram_data_i    (ram_data),
+    .tell_valid_i  (tell_valid),
+    .tell_ready_o  (tell_ready),
+    .tell_q_i      (tell_q),
+    .told_valid_o  (told_valid),
+    .told_asked_o  (told_asked),
+    .told_sent_o   (told_sent),
     .irq_o         (vq_irq),
     .irq_ready_i   (vq_irq_ready),
     .irq_q_o       (vq_irq_q),
@@ -660,10 +688,48 @@ module virtio_engine
     .idle_o        (notify_idle)
   );
 
+  logic empty_idle;
+  if (TxEmpty) begin : g_empty
+    vq_empty #(.NumQueues(NumQueues), .TimeSkip(TimeSkip)) u_empty (
+      .clk_i, .rst_ni, .fn_rst_i, .clear_i, .clear_area_i,
+      .time_i       (time_i[23:0]),
+      .req_i        (slave_req[5]),
+      .rsp_o        (slave_rsp[5]),
+      .pub_valid_i  (pub_valid),
+      .pub_ready_i  (pub_ready),
+      .pub_q_i      (pub_q),
+      .pub_idx_i    (pub_idx),
+      .pub_marker_i (pub_marker),
+      .pub_age_i    (pub_age),
+      .ask_valid_o  (ask_valid),
+      .ask_ready_i  (ask_ready),
+      .ask_q_o      (ask_q),
+      .ans_valid_i  (ans_valid),
+      .ans_q_i      (ans_q),
+      .ans_idx_i    (ans_idx),
+      .tell_valid_o (tell_valid),
+      .tell_ready_i (tell_ready),
+      .tell_q_o     (tell_q),
+      .told_valid_i (told_valid),
+      .told_q_i     (vq_irq_q),
+      .told_asked_i (told_asked),
+      .told_sent_i  (told_sent),
+      .idle_o       (empty_idle),
+      .timer_armed_o, .timer_left_o
+    );
+  end else begin : g_no_empty
+    assign {ask_valid, ask_q, tell_valid, tell_q, timer_armed_o, timer_left_o} = '0;
+    assign slave_rsp[5] = '0;
+    assign empty_idle   = 1'b1;
+    logic unused_empty;
+    assign unused_empty = ^{pub_marker, pub_age, ask_ready, ans_valid, ans_q, ans_idx, tell_ready,
+                            told_valid, told_asked, told_sent, slave_req[5]};
+  end
+
   assign drained_o = avail_drained && load_idle && arb_idle && walk_rx_idle && walk_tx_idle &&
                      used_idle && notify_idle && !irq_o.valid;
-  assign idle_o    = drained_o && avail_idle && window_idle && lro_regs_idle && !cfg_irq_q &&
-                     !reg_req_i.valid;
+  assign idle_o    = drained_o && avail_idle && window_idle && lro_regs_idle && empty_idle &&
+                     !cfg_irq_q && !reg_req_i.valid;
 
   // Which queue broke is seen in the waveform; software resets the whole device.
   logic unused;

@@ -14,6 +14,11 @@
 // A transmit queue is asked without an event while it has work in hand: consumption is reported,
 // the driver need not ring. Only when nothing is in hand is the event written.
 //
+// vq_empty may ask whether a transmit queue is empty (`ask`): if the queue has nothing in hand,
+// avail.idx is read once more, by a read that begins after the question, and `ans` tells what it
+// was. There is no answer if there is work, or if another question for the queue came meanwhile.
+// What the read finds is taken like what any other finds.
+//
 // A ring entry is never read before its index is known. An index more than the ring ahead of the
 // used index is a protocol error. While much is in hand (RxEnough, TxEnough) it does not ask for
 // more; consumption is reported and makes it look again. During a pause doorbells and room are
@@ -48,6 +53,13 @@ module vq_avail
   input  qid_t         db_q_i,
   input  logic         db_has_idx_i,
   input  logic [15:0]  db_idx_i,
+
+  input  logic         ask_valid_i,
+  output logic         ask_ready_o,
+  input  qid_t         ask_q_i,
+  output logic         ans_valid_o,   // pulse, at least 9 cycles apart
+  output qid_t         ans_q_o,
+  output logic [15:0]  ans_idx_o,
 
   // Room was made in a queue's prefetch RAM.
   input  logic         credit_valid_i,
@@ -93,13 +105,14 @@ module vq_avail
     logic        reading;   // a read of avail.idx is under way
     logic        ask;       // a doorbell came whose index is not known
     logic        armed;     // avail_event equals `seen`
+    logic        asked;     // vq_empty has a question, and no read has begun since
   } state_t;
 
   typedef enum logic [3:0] {
     StPick, StRam, StRamWait, StLoad, StCompare, StUpdate, StClip, StDecide, StEntries, StGuess,
     StEvent, StIndex, StStore
   } st_e;
-  typedef enum logic [1:0] {EvDoorbell, EvIndex, EvCredit, EvList} ev_e;
+  typedef enum logic [2:0] {EvDoorbell, EvIndex, EvCredit, EvList, EvAsk} ev_e;
 
   st_e         st_q;
   ev_e         ev_q;
@@ -121,12 +134,14 @@ module vq_avail
   // Reads of avail.idx return in order; their queues wait here.
   logic idxq_wr, idxq_ready, idxq_valid, idxq_pop;
   qid_t idxq_q;
+  logic idxq_answers, answers_q;   // to a question of vq_empty
   logic [2:0] idx_tag_q, idx_rtag_q;
   logic [3:0] idxq_level;
-  prim_fifo #(.Width(QidW), .Depth(8)) u_idx_queue (
+  prim_fifo #(.Width(QidW + 1), .Depth(8)) u_idx_queue (
     .clk_i, .rst_ni, .clr_i(fn_rst_i),
-    .wr_valid_i(idxq_wr), .wr_ready_o(idxq_ready), .wr_data_i(q_q),
-    .rd_valid_o(idxq_valid), .rd_ready_i(idxq_pop), .rd_data_o(idxq_q), .level_o(idxq_level)
+    .wr_valid_i(idxq_wr), .wr_ready_o(idxq_ready), .wr_data_i({s_q.asked, q_q}),
+    .rd_valid_o(idxq_valid), .rd_ready_i(idxq_pop), .rd_data_o({idxq_answers, idxq_q}),
+    .level_o(idxq_level)
   );
   vq_cookie_t cookie;
   assign cookie = vq_cookie_t'(done_i.cookie);
@@ -184,13 +199,16 @@ module vq_avail
   wire pick      = (st_q == StPick) && !clear_i.valid;
   wire pick_idx  = pick && done_valid && idxq_valid;
   // Doorbells and credits are taken during a pause too, so that nobody waits for its end.
-  wire pick_db   = pick && !pick_idx && db_valid_i;
-  wire pick_cred = pick && !pick_idx && !pick_db && credit_valid_i;
-  wire pick_list = pick && !pick_idx && !pick_db && !pick_cred && work_list;
+  wire pick_ask  = pick && !pick_idx && ask_valid_i;
+  wire pick_db   = pick && !pick_idx && !pick_ask && db_valid_i;
+  wire pick_cred = pick && !pick_idx && !pick_ask && !pick_db && credit_valid_i;
+  wire pick_list = pick && !pick_idx && !pick_ask && !pick_db && !pick_cred && work_list;
 
-  assign pick_any = pick_idx || pick_db || pick_cred || pick_list;
-  assign pick_q   = pick_idx ? idxq_q : pick_db ? db_q_i : pick_cred ? credit_q_i : list_q;
+  assign pick_any = pick_idx || pick_ask || pick_db || pick_cred || pick_list;
+  assign pick_q   = pick_idx ? idxq_q : pick_ask ? ask_q_i : pick_db ? db_q_i :
+                    pick_cred ? credit_q_i : list_q;
 
+  assign ask_ready_o    = pick_ask;
   assign db_ready_o     = pick_db;
   assign credit_ready_o = pick_cred;
   assign list_pop       = pick_list;
@@ -345,7 +363,7 @@ module vq_avail
       unique case (st_q)
         StPick: begin
           if (pick_idx) st_q <= StRam;
-          else if (pick_db || pick_cred || pick_list) st_q <= StLoad;
+          else if (pick_ask || pick_db || pick_cred || pick_list) st_q <= StLoad;
         end
         StRam: if (ram_gnt_i) st_q <= StRamWait;
         StRamWait: if (ram_valid_i) st_q <= StLoad;
@@ -369,7 +387,7 @@ module vq_avail
               if (!put_off_q && slot_ok) st_q <= StEntries;
             end else if (enough_q) begin
               st_q <= StStore;
-            end else if (!s_q.reading && idxq_ready && s_q.ask) begin
+            end else if (!s_q.reading && idxq_ready && (s_q.ask || s_q.asked)) begin
               st_q <= StIndex;
             end else if (!s_q.reading && idxq_ready && !s_q.armed && event_idx_i) begin
               if (!busy_q) st_q <= StEvent;
@@ -392,9 +410,11 @@ module vq_avail
       StPick: begin
         relist_q  <= 1'b0;
         q_q       <= pick_q;
+        answers_q <= idxq_answers;
         idx_err_q <= done_err;
         idx_q     <= db_idx_i;
-        ev_q      <= pick_idx ? EvIndex : pick_db ? EvDoorbell : pick_cred ? EvCredit : EvList;
+        ev_q      <= pick_idx ? EvIndex : pick_ask ? EvAsk : pick_db ? EvDoorbell :
+                     pick_cred ? EvCredit : EvList;
         new_idx_q <= pick_idx ? !done_err : (pick_db && db_has_idx_i);
       end
       StRamWait: idx_q <= done_addr1 ? ram_data_i[31:16] : ram_data_i[15:0];
@@ -407,6 +427,7 @@ module vq_avail
       end
       StUpdate: begin
         if (ev_q == EvIndex) s_q.reading <= 1'b0;
+        if (ev_q == EvAsk) s_q.asked <= en;
         if (ev_q == EvDoorbell && !new_idx_q && en) s_q.ask <= 1'b1;
         if (newer_q && !too_far_q) begin
           s_q.seen  <= idx_q;
@@ -421,13 +442,17 @@ module vq_avail
         guess_q   <= guess_on_q && ((c_avail <= room_q) || (limit_q <= room_q));
       end
       StDecide: begin
+        // With work at hand more will be used, and asked about then. A read under way that answers
+        // an older question must not answer this one.
+        if ((some_q || busy_q) && !s_q.reading) s_q.asked <= 1'b0;
         if (pause_i) begin
           relist_q <= en && run_i;
         end else if (en && run_i) begin
           if (some_q) begin
             // What cannot start now is looked at again, or when room is reported.
             relist_q <= !put_off_q && (!slot_ok || more_q);
-          end else if (!enough_q && !s_q.reading && !idxq_ready && (s_q.ask || !s_q.armed)) begin
+          end else if (!enough_q && !s_q.reading && !idxq_ready &&
+                       (s_q.ask || s_q.asked || !s_q.armed)) begin
             relist_q <= 1'b1;
           end
         end
@@ -444,15 +469,22 @@ module vq_avail
       StIndex: begin
         s_q.reading <= 1'b1;
         s_q.ask     <= 1'b0;
+        if (rd_ready_i) s_q.asked <= 1'b0;
       end
       default: ;
     endcase
   end
 
+  assign ans_valid_o = (st_q == StUpdate) && (ev_q == EvIndex) && answers_q && !s_q.asked &&
+                       !idx_err_q && !stale_q;
+  assign ans_q_o     = q_q;
+  assign ans_idx_o   = idx_q;
+
   assign error_q_o = q_q;
   assign drained_o = !idxq_valid && (slots_used_q == '0) &&
                      !(st_q inside {StRam, StRamWait, StEntries, StGuess, StEvent, StIndex});
-  assign idle_o    = (st_q == StPick) && drained_o && !db_valid_i && !credit_valid_i && !work_list;
+  assign idle_o    = (st_q == StPick) && drained_o && !db_valid_i && !credit_valid_i &&
+                     !ask_valid_i && !work_list;
 
   `FERRONIC_ASSERT(DoneFits, !(done_i.valid && cookie.client == ClIdx) || done_wr_ready,
                    clk_i, rst_ni)

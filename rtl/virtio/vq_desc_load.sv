@@ -8,7 +8,9 @@
 module vq_desc_load
   import ferronic_pkg::*;
   import vq_pkg::*;
-(
+#(
+  parameter bit Markers = 1'b1   // DescFlagMarker is looked at
+) (
   input  logic         clk_i,
   input  logic         rst_ni,
   input  logic         fn_rst_i,
@@ -87,7 +89,8 @@ module vq_desc_load
   assign head_valid_o = ram_valid_i && (get_q == RdHigh);
   assign head_q_o     = job_q.q;
   wire [15:0] id = ids_q[16*get_half[1:0] +: 16];
-  assign head_o = '{id: id[10:0], desc: descriptor(lo_q, ram_data_i)};
+  assign head_o = '{marker: Markers && ram_data_i[32 + DescFlagMarker], id: id[10:0],
+                    desc: descriptor(lo_q, ram_data_i)};
 
   assign slot_free_o = (st_q == StDone);
   assign error_o     = (st_q == StDone) && bad_q;

@@ -8,6 +8,9 @@
 // (bug-log row 6). The wish is compared with the whole range of indexes published since the last
 // decision, never with its end alone (bug-log row 1). One read per queue is in flight; what is
 // published meanwhile is decided by the next one, so reads cannot pile up under load.
+//
+// vq_empty may ask for an interrupt of a queue (`tell`) for reasons of its own. It hears of each
+// that is sent, so that it tells nobody what he knows.
 `include "ferronic_assert.svh"
 module vq_notify
   import ferronic_pkg::*;
@@ -39,6 +42,15 @@ module vq_notify
   input  logic         ram_valid_i,
   input  logic [63:0]  ram_data_i,
 
+  input  logic         tell_valid_i,
+  output logic         tell_ready_o,
+  input  qid_t         tell_q_i,
+  // Pulse: an interrupt of queue irq_q_o was sent; or `tell` was answered without one, as the queue
+  // has no vector.
+  output logic         told_valid_o,
+  output logic         told_asked_o,  // by `tell`
+  output logic         told_sent_o,
+
   output irq_req_t     irq_o,
   input  logic         irq_ready_i,
   output qid_t         irq_q_o,
@@ -59,7 +71,7 @@ module vq_notify
   st_e         st_q;
   state_t      s_q, s_rd;
   qid_t        q_q;
-  logic        from_read_q, fire_q;
+  logic        from_read_q, tell_q, fire_q;
   logic [15:0] idx_q, wish_q;
   vq_vector_t  vector, vector_q;
   ring_t       ring;
@@ -99,10 +111,13 @@ module vq_notify
     .level_o(dn_level));
 
   wire pick_done = (st_q == StPick) && dn_valid && fl_valid;
-  assign pick    = pick_done || (pub_valid_i && pub_ready_o);
-  assign pick_q  = pick_done ? fl_q : pub_q_i;
+  wire pick_tell = (st_q == StPick) && !pick_done && tell_valid_i && !clear_i.valid;
+  assign tell_ready_o = pick_tell;
+  assign pick    = pick_done || pick_tell || (pub_valid_i && pub_ready_o);
+  assign pick_q  = pick_done ? fl_q : pick_tell ? tell_q_i : pub_q_i;
   // Only with room for one more read: reads are taken back by this very machine.
-  assign pub_ready_o = (st_q == StPick) && !pick_done && !clear_i.valid && fl_ready;
+  assign pub_ready_o = (st_q == StPick) && !pick_done && !tell_valid_i && !clear_i.valid &&
+                       fl_ready;
   assign fl_pop      = (st_q == StRamWait) && ram_valid_i;
   assign ram_req_o   = (st_q == StRam);
   assign ram_addr_o  = {CtlEvent[11:6], rtag_q};
@@ -128,7 +143,14 @@ module vq_notify
   assign irq_o     = '{valid: (st_q == StIrq), vector: {8'd0, vector_q}};
   assign irq_q_o   = q_q;
   assign isr_set_o = (st_q == StAnswer) && fire_q;
-  assign idle_o    = (st_q == StPick) && !fl_valid && !pub_valid_i;
+  assign told_valid_o = irq_o.valid ? irq_ready_i : (st_q == StAnswer) && tell_q && no_vector;
+  assign told_asked_o = tell_q;
+  assign told_sent_o  = irq_o.valid;
+  assign idle_o    = (st_q == StPick) && !fl_valid && !pub_valid_i && !tell_valid_i;
+
+  // After an interrupt for a visit that judged: what was published meanwhile is asked about now.
+  // With a read on its way it will be asked about later.
+  wire  again = (s_q.pub != s_q.told) && !s_q.reading;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -145,18 +167,18 @@ module vq_notify
       unique case (st_q)
         StPick: begin
           if (pick_done) st_q <= StRam;
-          else if (pub_valid_i && pub_ready_o) st_q <= StLoad;
+          else if (pick_tell || (pub_valid_i && pub_ready_o)) st_q <= StLoad;
         end
         StRam: if (ram_gnt_i) st_q <= StRamWait;
         StRamWait: if (ram_valid_i) st_q <= StLoad;
-        StLoad: st_q <= from_read_q ? StJudge : StPublished;
+        StLoad: st_q <= tell_q ? StAnswer : from_read_q ? StJudge : StPublished;
         StPublished: st_q <= (s_q.reading || (no_vector && msix_enabled_i)) ? StStore : StRead;
         StJudge: st_q <= StAnswer;
         StAnswer: begin
           if (fire_q && !no_vector) st_q <= StIrq;
-          else st_q <= (s_q.pub != s_q.told) ? StRead : StStore;
+          else st_q <= again ? StRead : StStore;
         end
-        StIrq: if (irq_ready_i) st_q <= (s_q.pub != s_q.told) ? StRead : StStore;
+        StIrq: if (irq_ready_i) st_q <= again ? StRead : StStore;
         StRead: if (fl_wr) st_q <= StStore;
         StStore: st_q <= StPick;
         default: st_q <= StPick;
@@ -168,6 +190,7 @@ module vq_notify
     unique case (st_q)
       StPick: begin
         from_read_q <= pick_done;
+        tell_q      <= pick_tell;
         q_q         <= pick_q;
         idx_q       <= pick_done ? fl_idx : pub_idx_i;
       end
@@ -179,6 +202,7 @@ module vq_notify
       StLoad: begin
         s_q      <= s_rd;
         vector_q <= vector;
+        fire_q   <= tell_q;
       end
       StPublished: begin
         s_q.pub <= idx_q;
@@ -202,5 +226,5 @@ module vq_notify
 
   logic unused;
   assign unused = ^{fl_level, dn_level, cookie.tag, ram_data_i[63:32], cfg_i, clear_i.q, q_q,
-                    pick_q};
+                    pick_q, tell_q_i};
 endmodule

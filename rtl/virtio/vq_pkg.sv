@@ -111,8 +111,9 @@ package vq_pkg;
     logic [63:0] addr;
   } vq_desc_t;
 
-  // A head descriptor, as kept in the prefetch RAM: three block RAMs wide.
+  // A head descriptor, as kept in the prefetch RAM: three block RAMs wide, to the last bit.
   typedef struct packed {
+    logic        marker;
     logic [10:0] id;
     vq_desc_t    desc;
   } vq_head_t;
@@ -121,6 +122,8 @@ package vq_pkg;
   localparam int unsigned DescFlagNext = 0;
   localparam int unsigned DescFlagWrite = 1;
   localparam int unsigned DescFlagIndirect = 2;
+  // Not virtio's: with TX_MARKER, in a buffer's first descriptor (TX_EMPTY_CAPS).
+  localparam int unsigned DescFlagMarker = 14;
 
   // From the two words of a descriptor in host memory.
   function automatic vq_desc_t descriptor(input logic [63:0] low, input logic [63:0] high);

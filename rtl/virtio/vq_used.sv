@@ -63,6 +63,8 @@ module vq_used
   input  logic        pub_ready_i,
   output qid_t        pub_q_o,
   output logic [15:0] pub_idx_o,
+  output logic        pub_marker_o,  // over an entry with a marker
+  output logic [ 7:0] pub_age_o,     // how long the oldest of them waited here, in 16 cycles
 
   // Published index, for the check of available indexes.
   input  qid_t        look_q_i,
@@ -141,9 +143,10 @@ module vq_used
   logic        pend_re, beat_re;
   logic        started_q;  // this visit has written something
   logic [ 3:0] pend_idx_q;
-  logic [27:0] pend_rd;
-  prim_ram_1r1w #(.Width(28), .Depth(PendDepth * NumQueues)) u_pend (
-    .clk_i, .we_i(accept), .waddr_i({in_q, app_in[3:0]}), .wdata_i({in.len[16:0], in.id[10:0]}),
+  logic [28:0] pend_rd;
+  prim_ram_1r1w #(.Width(29), .Depth(PendDepth * NumQueues)) u_pend (
+    .clk_i, .we_i(accept), .waddr_i({in_q, app_in[3:0]}),
+    .wdata_i({in.marker, in.len[16:0], in.id[10:0]}),
     .re_i(pend_re), .raddr_i({vq, pend_idx_q}), .rdata_o(pend_rd));
 
   // ---------------------------------------------------------------- flushing
@@ -152,14 +155,16 @@ module vq_used
   wire          look    = list_pop || (st_q == StMoved);
   wire [QW-1:0] look_vq = (st_q == StMoved) ? vq : list_q[QW-1:0];
   logic [15:0]  tgt_l, wrt_l, pub_l;
+  logic         marker_l, marker_q;  // of entries that are written and not published
   prim_ram_1r1w #(.Width(16), .Depth(NumQueues), .InBlock(1'b1)) u_target (
     .clk_i, .we_i((accept && in.publish) || clear_i.valid), .waddr_i(app_wq), .wdata_i(app_wd),
     .re_i(look), .raddr_i(look_vq), .rdata_o(tgt_l));
   wire keep = (st_q == StFinish) || clear_i.valid;
   wire [QW-1:0] keep_q = clear_i.valid ? cq : vq;
-  prim_ram_1r1w #(.Width(32), .Depth(NumQueues), .InBlock(1'b1)) u_done (
-    .clk_i, .we_i(keep), .waddr_i(keep_q), .wdata_i(clear_i.valid ? '0 : {wrt_q, pub_q}),
-    .re_i(list_pop), .raddr_i(list_q[QW-1:0]), .rdata_o({wrt_l, pub_l}));
+  prim_ram_1r1w #(.Width(33), .Depth(NumQueues), .InBlock(1'b1)) u_done (
+    .clk_i, .we_i(keep), .waddr_i(keep_q),
+    .wdata_i(clear_i.valid ? '0 : {marker_q, wrt_q, pub_q}),
+    .re_i(list_pop), .raddr_i(list_q[QW-1:0]), .rdata_o({marker_l, wrt_l, pub_l}));
 
   wire [15:0]   written = wrt_q + {11'd0, n_q};
   wire [15:0]   pub_wd  = clear_i.valid ? '0 : tgt_q;
@@ -318,6 +323,8 @@ module vq_used
   assign pub_valid_o   = (st_q == StPublish);
   assign pub_q_o       = q_q;
   assign pub_idx_o     = tgt_q;
+  assign pub_marker_o  = marker_q;
+  assign pub_age_o     = age;
   assign idle_o        = (st_q == StPick) && !list_valid && !event_valid_i && !rx_valid_i &&
                          !tx_valid_i;
 
@@ -363,7 +370,10 @@ module vq_used
     end
   end
 
+  logic pend_got_q;
   always_ff @(posedge clk_i) begin
+    pend_got_q <= pend_re;
+    if (pend_got_q && pend_rd[28]) marker_q <= 1'b1;
     unique case (st_q)
       StPick: begin
         q_q       <= event_valid_i ? event_q_i : list_q;
@@ -376,6 +386,7 @@ module vq_used
         if (!started_q) begin
           wrt_q  <= wrt_l;
           pub_q  <= pub_l;
+          marker_q <= marker_l;
           ring_q <= ring_l;
           base_q <= table_addr_i;
         end
@@ -391,7 +402,10 @@ module vq_used
         wrt_q     <= written;
         addr_q    <= address;
       end
-      StPublish: pub_q <= tgt_q;
+      StPublish: begin
+        pub_q <= tgt_q;
+        if (pub_ready_i) marker_q <= 1'b0;
+      end
       StWrite: begin
         if (beat_re) begin
           pend_idx_q <= pend_idx_q + 4'd1;

@@ -94,6 +94,7 @@ module vq_walker
   vq_ptr_t      ptr_q;              // index of the head to take next, if spec_q
   vq_desc_t     d_q;                // descriptor at hand
   logic [10:0]  id_q;
+  logic         marker_q;
   logic         in_table_q;         // walking an indirect table
   logic [63:0]  table_q;            // its address
   logic [11:0]  size_q;             // descriptors in the ring
@@ -355,11 +356,13 @@ module vq_walker
         ptr_q <= take_idx + 1'b1;
         d_q   <= head_rd.desc;
         id_q  <= head_rd.id;
+        marker_q <= head_rd.marker;
         use_q <= ahead_hit;
       end
       StSegment: begin
-        seg_q <= '{none: 1'b0, off: 1'b0, err: bad, last: !d_q.next_valid || bad,
-                   id: {5'd0, id_q}, len: {15'd0, d_q.len}, addr: d_q.addr};
+        seg_q <= '{marker: marker_q, none: 1'b0, off: 1'b0, err: bad,
+                   last: !d_q.next_valid || bad, id: {5'd0, id_q}, len: {15'd0, d_q.len},
+                   addr: d_q.addr};
         if (d_q.indirect) begin
           in_table_q  <= 1'b1;
           table_q     <= d_q.addr;

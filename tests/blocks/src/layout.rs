@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn layouts_are_those_of_the_packages() {
         let segment = layout("vq_seg_t");
-        assert_eq!(segment.width, 116);
+        assert_eq!(segment.width, 117);
         assert_eq!(segment.field("addr"), (0, 64));
         assert_eq!(segment.field("none"), (115, 1));
         assert_eq!(layout("vq_rd_t").width, 121);
         assert_eq!(layout("mem_req_t").field("addr"), (18, 62));
-        assert_eq!(layout("vq_head_t").width, 107);
+        assert_eq!(layout("vq_head_t").width, 108);
         assert_eq!(layout("dma_wr_cmd_t").width, 96);
     }
 }
