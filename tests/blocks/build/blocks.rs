@@ -47,6 +47,9 @@ pub const BLOCKS: &[Block] = &[
     block("tx_sched", "tx_sched", &[("QueuePairs", 16)]),
     block("vq_used_64", "vq_used", &[("DataW", 64), ("NumQueues", 2), ("HoldCycles", 200)]),
     block("vq_used_512", "vq_used", &[("DataW", 512), ("NumQueues", 8), ("HoldCycles", 200)]),
+    block("vq_empty", "vq_empty", &[("NumQueues", 8)]),
+    block("vq_empty_1", "vq_empty", &[("NumQueues", 2)]),
+    block("vq_empty_16", "vq_empty", &[("NumQueues", 32)]),
     block("vq_notify", "vq_notify", &[("NumQueues", 32)]),
     block("vq_walker", "vq_walker", &[("NumQueues", 8), ("Depth", 16), ("IsRx", 1)]),
 ];

@@ -30,6 +30,9 @@ struct Bench {
     due: VecDeque<u64>,
     isr_due: u64,
     publishing: Option<(u64, u64)>,
+    /// An interrupt that is asked for whatever the driver wishes; one that was accepted.
+    telling: Option<u64>,
+    tell_due: Option<u64>,
 }
 
 impl Bench {
@@ -43,6 +46,8 @@ impl Bench {
             due: VecDeque::new(),
             isr_due: 0,
             publishing: None,
+            telling: None,
+            tell_due: None,
         };
         bench.block.set("event_idx_i", event_idx);
         bench.block.set("msix_enabled_i", msix);
@@ -79,6 +84,8 @@ impl Bench {
             self.block.set("pub_idx_i", index & 0xffff);
         }
         self.block.set("irq_ready_i", rng.chance(irq_rate));
+        self.block.set("tell_valid_i", self.telling.is_some());
+        self.block.set("tell_q_i", self.telling.unwrap_or(0));
         self.block.settle()?;
         self.host.answer(&mut self.block, rng, &mut events)?;
 
@@ -127,10 +134,35 @@ impl Bench {
         let fields = layout("irq_req_t");
         if fields.get(&irq, "valid") != 0 && self.block.is("irq_ready_i") {
             let (q, vector) = (self.block.word("irq_q_o"), fields.get(&irq, "vector"));
+            let asked = self.block.is("told_asked_o");
+            let due = if asked {
+                self.tell_due.take()
+            } else {
+                self.due.pop_front()
+            };
             ensure!(
-                self.due.pop_front() == Some(q) && vector == self.queues[q as usize].vector,
+                due == Some(q) && vector == self.queues[q as usize].vector,
                 "vector {vector} for queue {q} is not what is due"
             );
+            ensure!(
+                self.block.is("told_valid_o") && self.block.is("told_sent_o"),
+                "an interrupt is not reported"
+            );
+        } else if self.block.is("told_valid_o") {
+            // Nobody to be told: answered without.
+            let q = self.block.word("irq_q_o");
+            ensure!(
+                self.tell_due.take() == Some(q)
+                    && self.queues[q as usize].vector == NO_VECTOR
+                    && self.block.is("told_asked_o")
+                    && !self.block.is("told_sent_o"),
+                "an interrupt of queue {q} is reported that was not sent"
+            );
+        }
+        if self.block.fires("tell_valid_i", "tell_ready_o") {
+            ensure!(self.tell_due.is_none(), "two at a time");
+            self.tell_due = self.telling.take();
+            self.isr_due += 1;
         }
         let published = self.block.fires("pub_valid_i", "pub_ready_o");
         self.block.tick()?;
@@ -149,6 +181,8 @@ impl Bench {
         for _ in 0..limit {
             self.cycle(100, rng)?;
             if self.publishing.is_none()
+                && self.telling.is_none()
+                && self.tell_due.is_none()
                 && self.due.is_empty()
                 && self.isr_due == 0
                 && self
@@ -183,6 +217,9 @@ fn random(seed: u64, event_idx: bool, msix: bool, rng: &mut Rng) -> Result<(), F
             let most = rng.pick(&[1, 4, 64]);
             let step = rng.range(1, most);
             bench.publishing = Some((q, queue.published + step));
+        }
+        if bench.telling.is_none() && bench.tell_due.is_none() && rng.chance(2) {
+            bench.telling = Some(rng.below(active));
         }
         if rng.chance(10) {
             let q = rng.below(active);

@@ -10,6 +10,10 @@ struct Ring {
     size: u64,
     /// All entries since the last reset: id and length.
     entries: Vec<(u64, u64)>,
+    /// Of each, whether it has a marker, and the cycle in which it came.
+    marks: Vec<(bool, u64)>,
+    /// When the index was last reported.
+    told_at: u64,
     /// How many of them were published.
     published: u64,
     /// How many the driver sees.
@@ -29,6 +33,11 @@ struct Bench {
     write: Option<(u64, u64, u64, u64, Vec<u8>)>,
     data_bytes: usize,
     writes: u64,
+}
+
+/// Whether an entry has a marker: some of the transmit queues do.
+fn is_marked(q: u64, id: u64, len: u64) -> bool {
+    q % 2 == 1 && (id + len).is_multiple_of(5)
 }
 
 /// What the test does in a stretch of cycles, in hundredths.
@@ -63,6 +72,8 @@ impl Bench {
                 base,
                 size,
                 entries: Vec::new(),
+                marks: Vec::new(),
+                told_at: 0,
                 published: 0,
                 visible: 0,
                 told: 0,
@@ -86,6 +97,7 @@ impl Bench {
         self.memory = HostMemory::default();
         for ring in &mut self.rings {
             ring.entries.clear();
+            ring.marks.clear();
             (ring.published, ring.visible, ring.told, ring.frame) = (0, 0, 0, 0);
             ring.event = None;
         }
@@ -106,7 +118,8 @@ impl Bench {
                 // The driver has posted no more than the ring holds.
                 let room = ring.size - (ring.entries.len() as u64 - ring.visible);
                 if ring.frame == 0 && room > 0 {
-                    let most = rng.pick(&[1, 2, 40]);
+                    // A transmit buffer is published by itself.
+                    let most = if side == 1 { 1 } else { rng.pick(&[1, 2, 40]) };
                     ring.frame = rng.range(1, room.min(most));
                 }
                 if ring.frame > 0 && room > 0 {
@@ -125,6 +138,7 @@ impl Bench {
                     ("id", id),
                     ("len", len),
                     ("publish", u64::from(publish)),
+                    ("marker", u64::from(is_marked(q, id, len))),
                 ];
                 self.block.set(port, layout("vq_used_t").pack(&fields));
             }
@@ -173,7 +187,23 @@ impl Bench {
                 ring.visible,
                 ring.told
             );
+            let (now, told) = (self.block.cycle(), ring.told as usize);
+            let of = &ring.marks[told..ring.visible as usize];
+            ensure!(
+                self.block.is("pub_marker_o") == of.iter().any(|(marked, _)| *marked),
+                "queue {q}: a marker among {told}.. is reported wrongly"
+            );
+            // How long the oldest waited. What came while the last visit ended counts from its end,
+            // and 8 bits tell no more than 4,096 cycles.
+            let (came, age) = (of[0].1, 16 * self.block.word("pub_age_o"));
+            let least = now - came.max(ring.told_at);
+            ensure!(
+                q % 2 == 0 || now - came > 3_000 || (age <= now - came + 16 && age + 32 >= least),
+                "queue {q}: {age} cycles old, {least} to {} are right",
+                now - came
+            );
             ring.told = ring.visible;
+            ring.told_at = now;
         }
         self.block.tick()?;
         if let Some(address) = address {
@@ -188,6 +218,8 @@ impl Bench {
             {
                 let ring = &mut self.rings[q as usize];
                 ring.entries.push((id, len));
+                let marked = is_marked(q, id, len);
+                ring.marks.push((marked, self.block.cycle()));
                 ring.frame -= 1;
                 if publish {
                     ring.published = ring.entries.len() as u64;
