@@ -96,6 +96,8 @@ module vq_used_fv
     .pub_ready_i,
     .pub_q_o      (pub_q),
     .pub_idx_o    (pub_idx),
+    .pub_marker_o (),
+    .pub_age_o    (),
     .look_q_i     (qid_t'(Queue)),
     .look_used_o  (look_used),
     .settle_i     (1'b0),

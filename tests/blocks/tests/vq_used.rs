@@ -198,7 +198,9 @@ impl Bench {
             let (came, age) = (of[0].1, 16 * self.block.word("pub_age_o"));
             let least = now - came.max(ring.told_at);
             ensure!(
-                q % 2 == 0 || now - came > 3_000 || (age <= now - came + 16 && age + 32 >= least),
+                q.is_multiple_of(2)
+                    || now - came > 3_000
+                    || (age <= now - came + 16 && age + 32 >= least),
                 "queue {q}: {age} cycles old, {least} to {} are right",
                 now - came
             );

@@ -30,6 +30,8 @@ pub struct Build<'a> {
     pub queues: u32,
     /// Large receive offload, with as many contexts as the core has by default.
     pub lro: bool,
+    /// Ring-empty interrupts, max-age and markers of transmit queues.
+    pub tx_empty: bool,
 }
 
 /// The core as one netlist.
@@ -57,7 +59,12 @@ impl Build<'_> {
     /// A name for runs of one kind with these parameters.
     pub fn name(&self, what: &str) -> String {
         let lro = if self.lro { "" } else { "-without-lro" };
-        format!("{what}-{}-{}{lro}", self.data_width, self.queues)
+        let empty = if self.tx_empty {
+            ""
+        } else {
+            "-without-tx-empty"
+        };
+        format!("{what}-{}-{}{lro}{empty}", self.data_width, self.queues)
     }
 
     /// The core as one flat netlist, without latch, second driver or black box.
@@ -162,9 +169,10 @@ impl Build<'_> {
         // One thread and paths without `..`: the WebAssembly build knows neither.
         Ok(format!(
             "read_slang --threads 1 {options}-D SYNTHESIS {includes}--top {TOP} -G TimeSkip=0 \
-             -G DataW={} -G QueuePairs={} {}{}",
+             -G DataW={} -G QueuePairs={} -G TxEmpty={} {}{}",
             self.data_width,
             self.queues,
+            u8::from(self.tx_empty),
             // The relaxed profile does not fit the budget.
             if self.lro {
                 "-G LroRelaxed=0 "

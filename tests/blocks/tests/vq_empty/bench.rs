@@ -467,7 +467,10 @@ impl Bench {
         for (q, queue) in self.queues.iter().enumerate() {
             let Some(oldest) = queue.oldest else { continue };
             if let Some(marked) = queue.marked {
-                ensure!(now < marked + self.soon, "{q}: a marker waits since {marked}");
+                ensure!(
+                    now < marked + self.soon,
+                    "{q}: a marker waits since {marked}"
+                );
             }
             if queue.max_age != 0 {
                 let end = oldest + u64::from(queue.max_age);
