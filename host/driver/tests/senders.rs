@@ -139,6 +139,35 @@ fn budget_holds_a_sender_until_half_of_it_is_back() {
     }
 }
 
+/// The default does not let a sender wait for the queue to run empty, nor for a timer.
+#[test]
+fn sender_that_waits_is_told_in_the_middle_by_the_default() {
+    let mut bench = under(CompletionPolicy::DEFAULT).asleep();
+    let (one, two) = (bench.port.open(10 * LEN), bench.port.open(6 * LEN));
+    assert_eq!(bench.fill(one), (10, Push::NoBudget));
+    assert_eq!(bench.fill(two), (6, Push::NoBudget));
+    bench.card.model().awake = true;
+    bench.card.model().tx_per_run = 1;
+    let mut told = Vec::new();
+    for used in 1..=17 {
+        if bench.device.wait(Duration::from_secs(1)).unwrap().is_some() {
+            bench.port.service().unwrap();
+            told.push((used, bench.ready()));
+        }
+    }
+    // Half of 10, when the first had to wait; then half of what is left as long as anyone waits; the
+    // last when the queue was found empty.
+    let expected = [(5, vec![one]), (10, vec![]), (13, vec![two]), (17, vec![])];
+    assert_eq!(told, expected);
+    // Who closes waits, too.
+    bench.card.model().awake = false;
+    assert_eq!(bench.fill(two), (6, Push::NoBudget));
+    assert!(!bench.port.close(two).unwrap());
+    bench.card.model().awake = true;
+    bench.card.model().tx_per_run = 5;
+    assert!(bench.device.wait(Duration::from_secs(1)).unwrap().is_some());
+}
+
 /// S2-R1: whoever runs first holds his budget and no more.
 #[test]
 fn greedy_sender_holds_no_more_than_its_budget() {

@@ -29,7 +29,8 @@ pub enum CompletionPolicy {
     /// The card interrupts when the queue has run empty. Bounds nothing while it does not.
     RingEmpty,
     /// The card interrupts when the queue ran empty and stayed so, or when a completion is too old,
-    /// whichever comes first.
+    /// whichever comes first. While a sender waits for its bytes, the driver also asks for an
+    /// interrupt when half of what is outstanding is used, so that nobody waits for the hold-off.
     RingEmptyHoldoff {
         /// How long the queue has to stay empty.
         holdoff: Duration,
@@ -110,6 +111,9 @@ pub(crate) struct Rules {
     /// Every how many frames one is marked.
     pub mark: Option<u16>,
     pub event: EventRule,
+    /// Senders that wait for their bytes have an interrupt asked for in the middle of what is
+    /// outstanding.
+    pub demand: bool,
     /// The driver's own timer.
     pub timer: Option<Duration>,
     pub release: Release,
@@ -121,6 +125,7 @@ impl Rules {
         max_age: None,
         mark: None,
         event: EventRule::Never,
+        demand: false,
         timer: None,
         release: Release::Used,
     };
@@ -180,6 +185,7 @@ impl CompletionPolicy {
             Self::RingEmptyHoldoff { holdoff, max_age } => Rules {
                 holdoff: Some(holdoff),
                 max_age: Some(max_age),
+                demand: true,
                 ..none
             },
             Self::EventIdx => Rules {

@@ -78,6 +78,8 @@ pub struct TxPort {
     stopped: VecDeque<SenderId>,
     ready: VecDeque<SenderId>,
     closed: VecDeque<SenderId>,
+    /// Senders that wait for bytes, to go on or to be closed.
+    waiting: usize,
     /// Where what must not be read in place is copied to.
     copy: Vec<u8>,
 }
@@ -94,6 +96,7 @@ impl TxPort {
             stopped: VecDeque::new(),
             ready: VecDeque::new(),
             closed: VecDeque::new(),
+            waiting: 0,
             copy: Vec::new(),
         }
     }
@@ -174,7 +177,9 @@ impl TxPort {
         };
         let sender = self.sender(id)?;
         if charge && !sender.has_budget(len) {
-            sender.waits = Some(len);
+            let begins = sender.waits.replace(len).is_none();
+            self.waiting += usize::from(begins);
+            self.want()?;
             return Ok(Push::NoBudget);
         }
         let pushed = if charge {
@@ -265,9 +270,11 @@ impl TxPort {
         sender.charged -= charge.bytes;
         if sender.may_go_on() {
             sender.waits = None;
+            self.waiting -= 1;
             self.ready.push_back(id);
         }
         if sender.closing && sender.charged == 0 {
+            self.waiting -= 1;
             self.retire(id);
             self.closed.push_back(id);
         }
@@ -281,12 +288,22 @@ impl TxPort {
         self.free_slots.push(id.slot);
     }
 
+    /// Sees to it that those who wait for bytes get them.
+    fn want(&mut self) -> Result<(), Error> {
+        // What is not shown to the card is not completed either.
+        self.tx.flush()?;
+        self.tx.set_wanted(self.waiting > 0)?;
+        self.settle();
+        Ok(())
+    }
+
     /// Gives back what completed frames took, and lets those go on who waited for it.
     fn settle(&mut self) {
         while let Some(name) = self.tx.take_completed() {
             self.discharge(name);
         }
-        if !self.tx.is_stopped() {
+        self.tx.no_longer_wanted(self.waiting == 0);
+        if !self.stopped.is_empty() && !self.tx.is_stopped() {
             self.ready.append(&mut self.stopped);
         }
     }
@@ -306,9 +323,12 @@ impl TxPort {
     /// # Errors
     /// As there.
     pub fn service(&mut self) -> Result<usize, Error> {
-        let count = self.tx.service();
+        // Who was served wants no interrupt.
+        let count = self.tx.reap()?;
         self.settle();
-        count
+        let more = self.tx.service();
+        self.settle();
+        Ok(count + more?)
     }
 
     /// Lets the policy's timer run, if it has one: [`TxQueue::tick`].
@@ -342,10 +362,15 @@ impl TxPort {
         if sender.closing {
             return Err(CompletionError::NoSender.into());
         }
-        sender.waits = None;
-        if sender.charged > 0 {
-            sender.closing = true;
-            return Ok(false);
+        let waited = sender.waits.take().is_some();
+        sender.closing = sender.charged > 0;
+        let closing = sender.closing;
+        self.waiting += usize::from(closing);
+        self.waiting -= usize::from(waited);
+        if closing {
+            self.want()?;
+            // It may have been the last look that found them.
+            return Ok(self.take_closed(id));
         }
         self.retire(id);
         Ok(true)
@@ -354,6 +379,11 @@ impl TxPort {
     /// The next sender whose closing was waited for and is done.
     pub fn next_closed(&mut self) -> Option<SenderId> {
         self.closed.pop_front()
+    }
+
+    fn take_closed(&mut self, id: SenderId) -> bool {
+        let at = self.closed.iter().position(|closed| *closed == id);
+        at.and_then(|at| self.closed.remove(at)).is_some()
     }
 
     /// Gives the queue up; what senders have outstanding is sent all the same.

@@ -103,6 +103,8 @@ pub struct TxQueue {
     pub(super) name: u32,
     /// The queue was full and nothing was completed since.
     pub(super) stopped: bool,
+    /// Somebody waits for bytes to come back.
+    pub(super) wanted: bool,
     /// What is known of the frames outstanding, by head descriptor.
     pub(super) tags: Box<[Tag]>,
     /// Number of the last frame.
@@ -146,6 +148,7 @@ impl TxQueue {
             name: 0,
             tags: vec![Tag::default(); usize::from(size)].into_boxed_slice(),
             stopped: false,
+            wanted: false,
             serial: 0,
             named: 0,
             completed: VecDeque::new(),

@@ -108,8 +108,9 @@ impl TxQueue {
     /// Asks for the interrupt that the policy wants from the driver's side. True if what it would
     /// tell of is there already: then none need come, and the caller looks again.
     fn ask(&mut self) -> Result<bool, Error> {
+        let demand = self.completion.as_ref().is_some_and(|c| c.rules.demand);
         let queue = &mut self.queue;
-        if self.stopped && queue.visible() > 0 {
+        if (self.stopped || demand && self.wanted) && queue.visible() > 0 {
             return queue.arm_after(queue.visible() / 2);
         }
         let Some(completion) = &self.completion else {
@@ -220,6 +221,22 @@ impl TxQueue {
     /// More than half of the ring is taken.
     pub(crate) fn is_half_full(&self) -> bool {
         u32::from(self.queue.free()) * 2 < u32::from(self.queue.size())
+    }
+
+    /// Whether somebody waits for bytes to come back: if so, and if the policy has it, an interrupt is
+    /// asked for.
+    pub(crate) fn set_wanted(&mut self, wanted: bool) -> Result<(), Error> {
+        let begins = wanted && !self.wanted;
+        self.wanted = wanted;
+        if begins && self.ask()? {
+            self.service()?;
+        }
+        Ok(())
+    }
+
+    /// Takes back [`TxQueue::set_wanted`]; an interrupt that was asked for may still come.
+    pub(crate) fn no_longer_wanted(&mut self, so: bool) {
+        self.wanted &= !so;
     }
 
     /// No room was found, and nothing was completed since.
