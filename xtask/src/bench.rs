@@ -19,10 +19,16 @@ pub struct Arguments {
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw cycles per frame over frame size (`cosim`), or instructions by who merges (`lro`), to
-    /// this file as SVG
+    /// Draw cycles per frame over frame size (`cosim`), instructions by who merges (`lro`), or what each
+    /// policy costs (`completion`), to this file as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// `completion`: count what the host's work costs, and compare it with what is recorded
+    #[arg(long)]
+    measure: bool,
+    /// `completion`: options of the bench itself, behind `--`; `-- --help` lists them
+    #[arg(last = true)]
+    more: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -31,6 +37,8 @@ enum What {
     Cosim,
     /// Received TCP merged by nobody, the card, the driver, and both
     Lro,
+    /// Transmit completion under each policy
+    Completion,
 }
 
 const PACKAGE: &str = "ferronic-cosim-tests";
@@ -41,6 +49,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
     match arguments.what {
         What::Cosim => cosim(root, arguments),
         What::Lro => lro(root, arguments),
+        What::Completion => completion(root, arguments),
     }
 }
 
@@ -66,12 +75,40 @@ fn cosim(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
     process::run("bench cosim", &mut command)
 }
 
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
+}
+
+fn completion(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    let mut command = bench(root, "bench-completion");
+    command.arg("--");
+    if arguments.measure {
+        // Instructions are counted of what users build.
+        let mut example = cargo(root);
+        example.args(["build", "--quiet", "--release", "--package", "ferronic"]);
+        example.args(["--example", "completion_cost"]);
+        process::run("building the host whose cost is counted", &mut example)?;
+        let program = target(root).join("release/examples/completion_cost");
+        command.arg("--measure").arg(program);
+    }
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if let Some(path) = &arguments.json {
+        command.arg("--json").arg(path);
+    }
+    if let Some(path) = &arguments.plot {
+        command.arg("--plot").arg(path);
+    }
+    command.args(&arguments.more);
+    process::run("bench completion", &mut command)
+}
+
 /// Flows of the card that is built for this alone.
 const FLOWS: &str = "64";
 
 fn lro(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root.join("target"), |dir| root.join(dir));
+    let target = target(root);
     // Instructions are counted of what users build.
     let mut receiver = cargo(root);
     receiver.args(["build", "--quiet", "--release", "--package", "ferronic"]);

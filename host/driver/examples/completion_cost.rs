@@ -20,6 +20,8 @@ use support::{Function, OFFER, SoftCard};
 
 /// Bytes of a datagram of 1 KiB with its headers.
 const LEN: usize = 14 + 20 + 8 + 1024;
+/// Bytes of a frame that has 7 KiB more.
+const LARGE: usize = LEN + 7 * 1024;
 /// Frames that are outstanding at most.
 const BATCH: usize = 64;
 
@@ -199,9 +201,11 @@ fn measured_wake(host: &mut Host) -> Option<SenderId> {
 fn run(action: &str, count: usize) -> Result<(), Error> {
     let mut host = open()?;
     let frame = vec![7; LEN];
+    let large = vec![7; LARGE];
     for _ in 0..count {
         let _ = match action {
             "transmit" => measured_send(&mut host, &frame)?,
+            "large" => measured_send(&mut host, &large)?,
             _ => host.send(&frame)?,
         };
         match action {
@@ -231,7 +235,7 @@ fn run(action: &str, count: usize) -> Result<(), Error> {
 
 fn main() -> Result<(), String> {
     let mut arguments = std::env::args().skip(1);
-    let usage = "completion_cost transmit|interrupt|batch|wakeup COUNT";
+    let usage = "completion_cost transmit|large|interrupt|batch|wakeup COUNT";
     let action = arguments.next().ok_or(usage)?;
     let count = arguments.next().and_then(|n| n.parse().ok()).ok_or(usage)?;
     run(&action, count).map_err(|e| e.to_string())

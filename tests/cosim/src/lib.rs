@@ -9,6 +9,7 @@
 
 mod captures;
 pub mod card;
+pub mod completion;
 pub mod lro;
 pub mod raw_driver;
 pub mod requests;

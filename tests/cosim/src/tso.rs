@@ -7,7 +7,7 @@ use ferronic_sim::root_complex::LinkStats;
 use crate::card::{Card, PATIENCE};
 
 /// Ethernet, IPv4, and TCP with time stamps.
-const HEADERS: usize = 14 + 20 + 32;
+pub const HEADERS: usize = 14 + 20 + 32;
 /// Payload of a segment where the MTU is 1,500.
 pub const GSO_SIZE: u16 = 1448;
 /// The largest frame.
@@ -50,7 +50,8 @@ pub fn bound(data_w: u32) -> Option<f64> {
     }
 }
 
-fn frame(len: usize) -> Vec<u8> {
+/// A frame of `len` bytes, headers included; its sums are for [`TxOffload`] to ask for.
+pub fn frame(len: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
     bytes.extend([0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0]);
     bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);

@@ -1,0 +1,219 @@
+//! Transmit completion under each policy: the same workloads, on the RTL and a wire of 1 Gbit/s.
+//!
+//! Conditions are printed, and described in docs/completion-policies.md. Everything is deterministic.
+
+#[path = "bench-completion/bounds.rs"]
+mod bounds;
+#[path = "bench-completion/measure.rs"]
+mod measure;
+#[path = "bench-completion/plot.rs"]
+mod plot;
+#[path = "bench-completion/table.rs"]
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use clap::Parser;
+use ferronic::CompletionPolicy;
+use ferronic_cosim_tests::completion::{Conditions, Cost, Order, Outcome, Workload, fairness};
+use ferronic_figures::Report;
+
+/// When the frames of a transmit queue are completed, by policy.
+#[derive(Parser)]
+struct Arguments {
+    /// A shorter measurement
+    #[arg(long)]
+    quick: bool,
+    /// Only these policies
+    #[arg(long, value_name = "NAME")]
+    policy: Vec<CompletionPolicy>,
+    /// Only these workloads: bulk, ping, ping-preload, fairness
+    #[arg(long, value_name = "NAME")]
+    workload: Vec<String>,
+    /// Numbers of bulk senders beside the ping-pong, for the workload `fairness`
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    senders: Vec<u16>,
+    /// Microseconds in which the peer answers
+    #[arg(long, default_value_t = 5.0, value_name = "US")]
+    peer_us: f64,
+    /// Cycles of the kernel in each interrupt, beside those of the driver
+    #[arg(long, default_value_t = 0, value_name = "CYCLES")]
+    kernel_cycles: u64,
+    /// Measurements at once; the figures do not depend on it
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    jobs: usize,
+    /// Write the figures to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draw them to this file as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Count the cost of the host's work with this program, the driver's example `completion_cost`
+    /// built with --release, instead of all else
+    #[arg(long, value_name = "FILE")]
+    measure: Option<PathBuf>,
+}
+
+/// What is measured once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Case {
+    /// One of the three of the thread.
+    Workload(Workload),
+    /// Senders beside a ping-pong, in an order, for so many cycles.
+    Fairness(u16, Order, u64),
+}
+
+impl Case {
+    /// Its name in figures.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Workload(workload) => workload.name(),
+            Self::Fairness(..) => "fairness",
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Workload(workload) => workload.name().to_owned(),
+            Self::Fairness(n, order, _) => format!("fairness, {n} senders, {}", order.name()),
+        }
+    }
+
+    fn run(&self, conditions: &Conditions) -> Result<Outcome, ferronic::Error> {
+        match *self {
+            Self::Workload(workload) => workload.run(conditions),
+            Self::Fairness(senders, order, cycles) => fairness(conditions, senders, order, cycles),
+        }
+    }
+}
+
+/// A case under a policy, and what came of it; why it could not be, if it could not.
+pub struct Row {
+    pub case: Case,
+    pub policy: CompletionPolicy,
+    pub outcome: Result<Outcome, String>,
+}
+
+fn cases(arguments: &Arguments) -> Vec<Case> {
+    let quick = arguments.quick;
+    let workloads = if quick {
+        [
+            Workload::Bulk(1 << 19),
+            Workload::Ping(300),
+            Workload::Preload(400),
+        ]
+    } else {
+        [
+            Workload::Bulk(16 << 20),
+            Workload::Ping(20_000),
+            Workload::Preload(20_000),
+        ]
+    };
+    let mut cases: Vec<_> = workloads.into_iter().map(Case::Workload).collect();
+    let (senders, cycles) = match (&arguments.senders[..], quick) {
+        // 50 ms, or 1.5.
+        ([], true) => (vec![8], 187_500),
+        (some, true) => (some.to_vec(), 187_500),
+        ([], false) => ((0..=20).collect(), 6_250_000),
+        (some, false) => (some.to_vec(), 6_250_000),
+    };
+    for order in [Order::Fair, Order::Adversarial] {
+        cases.extend(senders.iter().map(|n| Case::Fairness(*n, order, cycles)));
+    }
+    let wanted = &arguments.workload;
+    cases.retain(|case| wanted.is_empty() || wanted.iter().any(|name| name == case.name()));
+    cases
+}
+
+fn policies(arguments: &Arguments) -> Vec<CompletionPolicy> {
+    if arguments.policy.is_empty() {
+        CompletionPolicy::ALL.to_vec()
+    } else {
+        arguments.policy.clone()
+    }
+}
+
+/// Runs all cases under all policies, several at once, and says how far it is.
+fn measure_all(arguments: &Arguments, cost: Cost) -> Vec<Row> {
+    let policies = policies(arguments);
+    let todo: Vec<_> = cases(arguments)
+        .into_iter()
+        .flat_map(|case| policies.iter().map(move |policy| (case, *policy)))
+        .collect();
+    let peer = (arguments.peer_us * 125.0).round() as u64;
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let rows: Mutex<Vec<_>> = Mutex::new((0..todo.len()).map(|_| None).collect());
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs.clamp(1, 64) {
+            scope.spawn(|| {
+                while let Some((case, policy)) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let conditions = Conditions {
+                        policy: *policy,
+                        cost,
+                        peer,
+                    };
+                    let outcome = case.run(&conditions).map_err(|e| e.to_string());
+                    let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    eprintln!(
+                        "[{count}/{}] {} under {policy}, {:.0} s",
+                        todo.len(),
+                        case.describe(),
+                        begin.elapsed().as_secs_f64()
+                    );
+                    let row = Row {
+                        case: *case,
+                        policy: *policy,
+                        outcome,
+                    };
+                    let index = todo.iter().position(|other| *other == (*case, *policy));
+                    if let (Ok(mut rows), Some(index)) = (rows.lock(), index) {
+                        rows[index] = Some(row);
+                    }
+                }
+            });
+        }
+    });
+    let rows = rows.into_inner().unwrap_or_else(|e| e.into_inner());
+    rows.into_iter().flatten().collect()
+}
+
+fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(program) = &arguments.measure {
+        return Ok(measure::all(program)?);
+    }
+    let cost = Cost::recorded().with_kernel(arguments.kernel_cycles);
+    table::conditions(&cost, arguments.peer_us);
+    let rows = measure_all(arguments, cost);
+    table::print(&rows);
+    table::peer();
+    bounds::print(&rows);
+    let report = Report {
+        command: "bench completion".to_owned(),
+        figures: table::figures(&rows),
+    };
+    if let Some(path) = &arguments.json {
+        report
+            .write(path)
+            .map_err(|e| format!("{}: {e}; choose a path that can be written", path.display()))?;
+    }
+    if let Some(path) = &arguments.plot {
+        plot::all(path, &rows)
+            .map_err(|e| format!("{}: {e}; choose a path that can be written", path.display()))?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What must hold of the default policy, and whether it does.
+
+use ferronic::CompletionPolicy;
+use ferronic::completion::MAX_AGE;
+use ferronic_cosim_tests::completion::Order;
+
+use crate::{Case, Row, table};
+
+/// Interrupts a packet on the wire.
+const BULK: f64 = 0.05;
+const PRELOAD: f64 = 0.5;
+/// Beyond max-age, in microseconds.
+const MARGIN: f64 = 10.0;
+/// Of the best policy's cost.
+const COST: f64 = 1.02;
+const JAIN: f64 = 0.95;
+
+fn say(what: &str, value: f64, bound: f64, holds: bool) {
+    let verdict = if holds { "holds" } else { "DOES NOT HOLD" };
+    println!("  {what}: {value:.3} (bound {bound:.3}): {verdict}");
+}
+
+pub fn print(rows: &[Row]) {
+    let ours = |row: &&Row| row.policy == CompletionPolicy::DEFAULT;
+    let mut delay: f64 = 0.0;
+    let mut jain: f64 = 1.0;
+    let mut any = false;
+    println!("\n{}:", CompletionPolicy::DEFAULT);
+    for row in rows.iter().filter(ours) {
+        let Ok(o) = &row.outcome else { continue };
+        any = true;
+        delay = delay.max(o.delay.max);
+        match row.case {
+            Case::Fairness(_, Order::Adversarial, _) => jain = jain.min(o.jain()),
+            Case::Fairness(..) => {}
+            Case::Workload(workload) => {
+                let name = workload.name();
+                let bound = match name {
+                    "bulk" => Some(BULK),
+                    "ping-preload" => Some(PRELOAD),
+                    _ => None,
+                };
+                if let Some(bound) = bound {
+                    let value = o.interrupts_per_packet();
+                    say(
+                        &format!("{name}, interrupts a packet"),
+                        value,
+                        bound,
+                        value <= bound,
+                    );
+                }
+                if let Some((.., sum)) = table::best(rows, row.case) {
+                    let value = table::total(o) / sum;
+                    let what = format!("{name}, simulated and processor time of the best's");
+                    say(&what, value, COST, value <= COST);
+                }
+            }
+        }
+    }
+    if any {
+        let bound = MAX_AGE.as_micros() as f64 + MARGIN;
+        say("longest delay of all, us", delay, bound, delay <= bound);
+        say(
+            "least Jain index, adversarial order",
+            jain,
+            JAIN,
+            jain >= JAIN,
+        );
+    } else {
+        println!("  not measured");
+    }
+}
