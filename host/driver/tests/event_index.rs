@@ -176,6 +176,25 @@ fn disarmed_queue_asks_for_no_interrupt_ever() {
     }
 }
 
+/// The device shows used buffers, then loads the event. If they were taken and more was published in
+/// between, the event must not be one of them.
+#[test]
+fn disarmed_queue_does_not_ask_for_what_it_has_just_taken() {
+    let mut bare = bare(true);
+    let mut used = 0u16;
+    for _ in 0..70_000u32 {
+        bare.add(3);
+        bare.queue.publish();
+        bare.use_all();
+        bare.add(1);
+        bare.queue.publish();
+        let event = bare.used_event().load(Ordering::Relaxed);
+        assert!(!(0..3).any(|i| used.wrapping_add(i) == event), "at {used}");
+        bare.use_all();
+        used = used.wrapping_add(4);
+    }
+}
+
 #[test]
 fn arm_reports_what_came_before_it() {
     let mut bare = bare(true);

@@ -115,9 +115,9 @@ fn cases(arguments: &Arguments) -> Vec<Case> {
     };
     let mut cases: Vec<_> = workloads.into_iter().map(Case::Workload).collect();
     let (senders, cycles) = match (&arguments.senders[..], quick) {
-        // 50 ms, or 1.5.
-        ([], true) => (vec![8], 187_500),
-        (some, true) => (some.to_vec(), 187_500),
+        // 50 ms, or 4.
+        ([], true) => (vec![8], 500_000),
+        (some, true) => (some.to_vec(), 500_000),
         ([], false) => ((0..=20).collect(), 6_250_000),
         (some, false) => (some.to_vec(), 6_250_000),
     };

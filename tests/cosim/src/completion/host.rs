@@ -251,6 +251,7 @@ impl Host {
     /// Lets time pass until everything was taken back; false if it was not within `cycles`.
     pub fn settle(&mut self, cycles: u64) -> bool {
         let limit = self.now() + cycles;
+        self.serve();
         while self.port.queue().outstanding() > 0 {
             if self.now() >= limit {
                 return false;

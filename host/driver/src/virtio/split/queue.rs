@@ -19,6 +19,11 @@ use crate::virtio::QueueAddresses;
 /// End of the list of free descriptors.
 const NONE: u16 = u16::MAX;
 
+/// How far ahead the event index is of a queue that wants no interrupt: as far as can be. Just behind
+/// what was taken would not do. The device looks at it after it has shown used buffers; if the driver has
+/// taken those meanwhile, what is just behind is one of them.
+const FAR: u16 = 1 << 15;
+
 /// One contiguous part of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -390,8 +395,8 @@ impl SplitQueue {
         hot.unpublished = 0;
         hot.published = hot.avail;
         if hot.event_idx && !hot.armed {
-            // Keeps "no interrupt" true beyond 65,535 buffers.
-            self.ring.store_used_event(hot.used.wrapping_sub(1));
+            // Keeps "no interrupt" true beyond 32,768 buffers.
+            self.ring.store_used_event(hot.used.wrapping_add(FAR));
         }
         self.ring.store_avail_idx(hot.avail);
         // The device stores avail_event, then loads avail.idx; we the other way round. One of the
@@ -533,7 +538,7 @@ impl SplitQueue {
     pub fn disarm(&mut self) {
         self.hot.armed = false;
         if self.hot.event_idx {
-            self.ring.store_used_event(self.hot.used.wrapping_sub(1));
+            self.ring.store_used_event(self.hot.used.wrapping_add(FAR));
         } else {
             self.ring.store_avail_flags(AVAIL_NO_INTERRUPT);
         }
