@@ -155,9 +155,9 @@ fn sender_that_waits_is_told_in_the_middle_by_the_default() {
             told.push((used, bench.ready()));
         }
     }
-    // Half of 10, when the first had to wait; then half of what is left as long as anyone waits; the
-    // last when the queue was found empty.
-    let expected = [(5, vec![one]), (10, vec![]), (13, vec![two]), (17, vec![])];
+    // Half of 10, when the first had to wait. The other needs half of its 6, which are the last of 11;
+    // then 2 of its last 5. The last are told of when the queue was found empty.
+    let expected = [(5, vec![one]), (11, vec![]), (13, vec![two]), (17, vec![])];
     assert_eq!(told, expected);
     // Who closes waits, too.
     bench.card.model().awake = false;
@@ -166,6 +166,16 @@ fn sender_that_waits_is_told_in_the_middle_by_the_default() {
     bench.card.model().awake = true;
     bench.card.model().tx_per_run = 5;
     assert!(bench.device.wait(Duration::from_secs(1)).unwrap().is_some());
+    // One is not enough of three, so it is not told of.
+    let mut bench = under(CompletionPolicy::DEFAULT).asleep();
+    let three = bench.port.open(3 * LEN + 10);
+    assert_eq!(bench.fill(three), (3, Push::NoBudget));
+    bench.card.model().awake = true;
+    bench.card.model().tx_per_run = 1;
+    assert_eq!(bench.device.wait(Duration::from_secs(1)).unwrap(), None);
+    assert!(bench.device.wait(Duration::from_secs(1)).unwrap().is_some());
+    bench.port.service().unwrap();
+    assert_eq!(bench.ready(), [three]);
 }
 
 /// S2-R1: whoever runs first holds his budget and no more.

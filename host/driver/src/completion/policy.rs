@@ -30,7 +30,7 @@ pub enum CompletionPolicy {
     RingEmpty,
     /// The card interrupts when the queue ran empty and stayed so, or when a completion is too old,
     /// whichever comes first. While a sender waits for its bytes, the driver also asks for an
-    /// interrupt when half of what is outstanding is used, so that nobody waits for the hold-off.
+    /// interrupt when as much is used as it needs to go on, so that nobody waits for the hold-off.
     RingEmptyHoldoff {
         /// How long the queue has to stay empty.
         holdoff: Duration,
@@ -111,8 +111,7 @@ pub(crate) struct Rules {
     /// Every how many frames one is marked.
     pub mark: Option<u16>,
     pub event: EventRule,
-    /// Senders that wait for their bytes have an interrupt asked for in the middle of what is
-    /// outstanding.
+    /// Who waits for his bytes has an interrupt asked for, when what he needs should be used.
     pub demand: bool,
     /// The driver's own timer.
     pub timer: Option<Duration>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{CompletionError, Release};
 use crate::error::Error;
 use crate::offload::TxOffload;
-use crate::queue::{PushResult, TxPart, TxQueue};
+use crate::queue::{PushResult, TxPart, TxQueue, Wanted};
 
 /// A sender of a [`TxPort`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,8 +78,8 @@ pub struct TxPort {
     stopped: VecDeque<SenderId>,
     ready: VecDeque<SenderId>,
     closed: VecDeque<SenderId>,
-    /// Senders that wait for bytes, to go on or to be closed.
-    waiting: usize,
+    /// Senders that wait for bytes, to go on or to be closed, in the order of their coming.
+    waiting: VecDeque<SenderId>,
     /// Where what must not be read in place is copied to.
     copy: Vec<u8>,
 }
@@ -96,7 +96,7 @@ impl TxPort {
             stopped: VecDeque::new(),
             ready: VecDeque::new(),
             closed: VecDeque::new(),
-            waiting: 0,
+            waiting: VecDeque::new(),
             copy: Vec::new(),
         }
     }
@@ -177,8 +177,9 @@ impl TxPort {
         };
         let sender = self.sender(id)?;
         if charge && !sender.has_budget(len) {
-            let begins = sender.waits.replace(len).is_none();
-            self.waiting += usize::from(begins);
+            if sender.waits.replace(len).is_none() {
+                self.waiting.push_back(id);
+            }
             self.want()?;
             return Ok(Push::NoBudget);
         }
@@ -270,11 +271,11 @@ impl TxPort {
         sender.charged -= charge.bytes;
         if sender.may_go_on() {
             sender.waits = None;
-            self.waiting -= 1;
+            self.waiting.retain(|other| *other != id);
             self.ready.push_back(id);
         }
         if sender.closing && sender.charged == 0 {
-            self.waiting -= 1;
+            self.waiting.retain(|other| *other != id);
             self.retire(id);
             self.closed.push_back(id);
         }
@@ -288,11 +289,24 @@ impl TxPort {
         self.free_slots.push(id.slot);
     }
 
+    /// What the one needs that waits longest.
+    fn wanted(&self) -> Option<Wanted> {
+        let id = self.waiting.front()?;
+        let sender = &self.senders[id.slot as usize];
+        let of = sender.charged;
+        let need = match sender.waits {
+            Some(len) => (of + len.max(sender.budget / 2)).saturating_sub(sender.budget),
+            // All, to be closed. Others may have sent since, so half of the way is looked at first.
+            None => of.div_ceil(2),
+        };
+        Some(Wanted { need, of })
+    }
+
     /// Sees to it that those who wait for bytes get them.
     fn want(&mut self) -> Result<(), Error> {
         // What is not shown to the card is not completed either.
         self.tx.flush()?;
-        self.tx.set_wanted(self.waiting > 0)?;
+        self.tx.set_wanted(self.wanted())?;
         self.settle();
         Ok(())
     }
@@ -302,7 +316,7 @@ impl TxPort {
         while let Some(name) = self.tx.take_completed() {
             self.discharge(name);
         }
-        self.tx.no_longer_wanted(self.waiting == 0);
+        self.tx.update_wanted(self.wanted());
         if !self.stopped.is_empty() && !self.tx.is_stopped() {
             self.ready.append(&mut self.stopped);
         }
@@ -362,12 +376,12 @@ impl TxPort {
         if sender.closing {
             return Err(CompletionError::NoSender.into());
         }
-        let waited = sender.waits.take().is_some();
+        sender.waits = None;
         sender.closing = sender.charged > 0;
         let closing = sender.closing;
-        self.waiting += usize::from(closing);
-        self.waiting -= usize::from(waited);
+        self.waiting.retain(|other| *other != id);
         if closing {
+            self.waiting.push_back(id);
             self.want()?;
             // It may have been the last look that found them.
             return Ok(self.take_closed(id));

@@ -14,6 +14,7 @@ pub use buffer::{DmaBuffer, DmaSlice, TxPart};
 pub use frame::RxFrame;
 pub use rx::{RxOptions, RxQueue, RxStats};
 pub use tx::{PushResult, TxOptions, TxQueue, TxStats};
+pub(crate) use tx_completion::Wanted;
 pub use tx_completion::{Progress, Watch};
 
 /// Most frames that one burst takes.

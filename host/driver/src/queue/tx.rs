@@ -16,6 +16,7 @@ use super::MAX_BURST;
 use super::buffer::{DmaBuffer, TxPart};
 use super::layout::Layout;
 use super::pool::Pool;
+use super::tx_completion::Wanted;
 use crate::completion::Completion;
 use crate::device::Core;
 use crate::error::Error;
@@ -104,7 +105,7 @@ pub struct TxQueue {
     /// The queue was full and nothing was completed since.
     pub(super) stopped: bool,
     /// Somebody waits for bytes to come back.
-    pub(super) wanted: bool,
+    pub(super) wanted: Option<Wanted>,
     /// What is known of the frames outstanding, by head descriptor.
     pub(super) tags: Box<[Tag]>,
     /// Number of the last frame.
@@ -148,7 +149,7 @@ impl TxQueue {
             name: 0,
             tags: vec![Tag::default(); usize::from(size)].into_boxed_slice(),
             stopped: false,
-            wanted: false,
+            wanted: None,
             serial: 0,
             named: 0,
             completed: VecDeque::new(),

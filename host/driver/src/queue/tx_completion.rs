@@ -35,6 +35,21 @@ pub enum Progress {
     Sent,
 }
 
+/// What a sender that waits needs to have back, of what it has outstanding: bytes, at least 1 of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub need: usize,
+    pub of: usize,
+}
+
+impl Wanted {
+    /// After how many of `visible` frames it has that, if its frames are spread among those of others.
+    fn frames(self, visible: u16) -> u16 {
+        let frames = (usize::from(visible) * self.need).div_ceil(self.of.max(1));
+        frames.clamp(1, visible.max(1).into()) as u16
+    }
+}
+
 /// Asks for an interrupt when three quarters of what is outstanding is used; true if it is already.
 fn arm_three_quarters(queue: &mut SplitQueue) -> Result<bool, Error> {
     match queue.visible() {
@@ -109,9 +124,14 @@ impl TxQueue {
     /// tell of is there already: then none need come, and the caller looks again.
     fn ask(&mut self) -> Result<bool, Error> {
         let demand = self.completion.as_ref().is_some_and(|c| c.rules.demand);
+        let wanted = self.wanted.filter(|_| demand);
         let queue = &mut self.queue;
-        if (self.stopped || demand && self.wanted) && queue.visible() > 0 {
-            return queue.arm_after(queue.visible() / 2);
+        let visible = queue.visible();
+        if visible > 0 && self.stopped {
+            return queue.arm_after(visible / 2);
+        }
+        if let (1.., Some(wanted)) = (visible, wanted) {
+            return queue.arm_after(wanted.frames(visible));
         }
         let Some(completion) = &self.completion else {
             return Ok(false);
@@ -223,10 +243,10 @@ impl TxQueue {
         u32::from(self.queue.free()) * 2 < u32::from(self.queue.size())
     }
 
-    /// Whether somebody waits for bytes to come back: if so, and if the policy has it, an interrupt is
-    /// asked for.
-    pub(crate) fn set_wanted(&mut self, wanted: bool) -> Result<(), Error> {
-        let begins = wanted && !self.wanted;
+    /// Whether somebody waits for bytes to come back: who begins to has an interrupt asked for, if the
+    /// policy has it.
+    pub(crate) fn set_wanted(&mut self, wanted: Option<Wanted>) -> Result<(), Error> {
+        let begins = wanted.is_some() && self.wanted.is_none();
         self.wanted = wanted;
         if begins && self.ask()? {
             self.service()?;
@@ -234,9 +254,9 @@ impl TxQueue {
         Ok(())
     }
 
-    /// Takes back [`TxQueue::set_wanted`]; an interrupt that was asked for may still come.
-    pub(crate) fn no_longer_wanted(&mut self, so: bool) {
-        self.wanted &= !so;
+    /// Changes what [`TxQueue::set_wanted`] said; what was asked for may still come.
+    pub(crate) fn update_wanted(&mut self, wanted: Option<Wanted>) {
+        self.wanted = wanted;
     }
 
     /// No room was found, and nothing was completed since.
