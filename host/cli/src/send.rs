@@ -1,11 +1,12 @@
 //! `ferronic send`
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use ferronic::spec::net::{MAX_FRAME, MIN_FRAME};
-use ferronic::{Device, PushResult, QueuePair};
+use ferronic::{CompletionPolicy, Device, PushResult, QueuePair};
 
 use crate::error::{CliError, Outcome};
 use crate::files::{Input, Record};
@@ -14,6 +15,9 @@ use crate::progress::Progress;
 
 /// Longest wait for an interrupt: signals and progress are looked at in between.
 const WAIT: Duration = Duration::from_millis(50);
+
+/// What the driver's timers count from.
+static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Options of `send`.
 #[derive(Args)]
@@ -27,6 +31,11 @@ pub struct Send {
     #[arg(long, default_value_t = 0, value_name = "N",
           value_parser = clap::value_parser!(u16).range(0..=16))]
     pieces: u16,
+    /// How the driver learns that frames were sent: ring-empty, ring-empty-holdoff, event-idx,
+    /// coalesced, marker, timer, orphan, orphan-half; by default ring-empty-holdoff, or event-idx on a
+    /// card without the ring-empty interrupt.
+    #[arg(long, value_name = "POLICY")]
+    completion: Option<CompletionPolicy>,
     /// Give up when nothing was completed for this long.
     #[arg(long, default_value_t = 30_000, value_name = "MS")]
     timeout_ms: u64,
@@ -45,6 +54,7 @@ impl Send {
         let mut input = Input::open(&self.read)?;
         let stop = Stop::catch()?;
         let (device, mut pairs) = self.queues.open_to_send()?;
+        self.choose(&device, &mut pairs)?;
         let mut progress = Progress::new("sent");
         let mut left = Left::default();
         let sent = self.send(
@@ -64,6 +74,23 @@ impl Send {
         drop(pairs);
         device.close()?;
         left.report(&self.read)
+    }
+
+    /// Sets the completion policy, and says which it is unless that goes without saying.
+    fn choose(&self, device: &Device, pairs: &mut [QueuePair]) -> Result<(), CliError> {
+        let policy = self
+            .completion
+            .unwrap_or_else(|| device.default_completion());
+        for pair in pairs {
+            device.set_completion(&mut pair.tx, policy)?;
+        }
+        if self.completion.is_some() {
+            eprintln!("completion: {policy}");
+        } else if policy != CompletionPolicy::DEFAULT {
+            let wanted = CompletionPolicy::DEFAULT;
+            eprintln!("completion: {policy}, because the card cannot {wanted}");
+        }
+        Ok(())
     }
 
     fn send(
@@ -112,12 +139,17 @@ impl Send {
         let start = Instant::now();
         let timeout = Duration::from_millis(self.timeout_ms);
         let tx = &mut pairs[queue].tx;
-        tx.flush()?;
-        // Half of what is out: fewer interrupts than frames.
-        while !tx.arm_after(tx.outstanding() / 2)? {
-            device.wait(WAIT)?;
+        if !tx.stop()? {
+            return Ok(());
+        }
+        loop {
+            // A policy without interrupts has a timer; one that stopped has both.
+            let now = BEGIN.elapsed();
+            let due = tx.tick(now)?;
+            let left = due.map_or(WAIT, |due| due.saturating_sub(now));
+            device.wait(left.min(WAIT))?;
             progress.tick();
-            if tx.reap()? > 0 {
+            if tx.service()? > 0 {
                 return Ok(());
             }
             if start.elapsed() > timeout {
@@ -127,8 +159,6 @@ impl Send {
                 )));
             }
         }
-        tx.reap()?;
-        Ok(())
     }
 
     fn drain(

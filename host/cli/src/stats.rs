@@ -50,6 +50,11 @@ fn print(stats: &CardStats) {
             queue.interrupts
         );
     }
+    for (pair, row) in stats.tx_interrupts.iter().enumerate() {
+        for (cause, value) in row.by_cause() {
+            println!("{:<25} {value:>10}", format!("tx{pair}_{cause}"));
+        }
+    }
     for (name, value) in &stats.device {
         println!("{name:<25} {value:>10}");
     }
@@ -59,6 +64,14 @@ fn print(stats: &CardStats) {
         for (cause, value) in &lro.closed {
             println!("{:<25} {value:>10}", format!("lro_closed_{cause}"));
         }
+    }
+}
+
+/// Of what a counter of a transmit queue is: interrupts, and times that none was due after all.
+fn tx_counter(cause: &str) -> (&'static str, &'static str) {
+    match cause {
+        "overtaken" => ("tx_overtaken", "times"),
+        _ => ("tx_interrupts", "interrupts"),
     }
 }
 
@@ -79,6 +92,13 @@ fn report(stats: &CardStats) -> Value {
         add("drops", queue.drops.into(), "frames");
         add("interrupts", queue.interrupts.into(), "interrupts");
         add("last_stamp", queue.last_stamp.into(), "cycles");
+    }
+    for (pair, row) in stats.tx_interrupts.iter().enumerate() {
+        for (cause, value) in row.by_cause() {
+            let (name, unit) = tx_counter(cause);
+            let params = json!({"queue": pair, "direction": "tx", "cause": cause});
+            figures.push(json!({"name": name, "params": params, "value": value, "unit": unit}));
+        }
     }
     for (name, value) in &stats.device {
         figures.push(json!({"name": name, "params": {}, "value": value, "unit": "events"}));
@@ -114,6 +134,36 @@ mod tests {
         let report = report(&stats);
         assert_eq!(report["figures"][0]["value"].as_u64(), Some(u64::MAX));
         assert_eq!(report["figures"][0]["params"]["direction"], "rx");
+    }
+
+    #[test]
+    fn report_tells_why_the_card_interrupted_for_transmit_queues() {
+        let row = ferronic::completion::TxInterrupts {
+            empty: 1,
+            max_age: 2,
+            marker: 3,
+            overtaken: 4,
+        };
+        let stats = CardStats {
+            tx_interrupts: vec![row, Default::default()],
+            ..CardStats::default()
+        };
+        let report = report(&stats);
+        let figures = report["figures"].as_array().expect("a list");
+        let of_pair = |pair: u64| {
+            let figures = figures.iter().filter(move |f| f["params"]["queue"] == pair);
+            let found = figures.map(|f| (f["name"].as_str(), f["value"].as_u64()));
+            found.collect::<Vec<_>>()
+        };
+        let (irqs, overtaken) = (Some("tx_interrupts"), Some("tx_overtaken"));
+        let all = [
+            (irqs, Some(1)),
+            (irqs, Some(2)),
+            (irqs, Some(3)),
+            (overtaken, Some(4)),
+        ];
+        assert_eq!(of_pair(0), all);
+        assert_eq!(of_pair(1).len(), 4);
     }
 
     #[test]

@@ -4,12 +4,13 @@ mod served;
 
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferronic::pci::PciFunction;
 use ferronic::pci::vfio_user::VfioUserFunction;
-use ferronic::{Device, DeviceConfig, PushResult, QueuePair, Wakeup};
+use ferronic::{CompletionPolicy, Device, DeviceConfig, PushResult, QueuePair, Wakeup};
 use served::{PATIENCE, Random, Served, assert_same, frames, read_pcap, text, wait, write_pcap};
 
 const FRAMES: usize = 400;
@@ -285,4 +286,37 @@ fn power_states_and_resets_through_the_server_leave_a_card_that_works() {
         next_client_is_served(&served, &all, &what);
         next_client_sends(&served, &all[..100], &what);
     }
+}
+
+fn run(served: &Served, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ferronic"))
+        .args(["send", "--device", &served.name()])
+        .args(arguments)
+        .output()
+        .expect("the command starts")
+}
+
+/// More frames than the ring holds, whoever says that they were read; the one that is asked for is named.
+#[test]
+fn send_completes_its_frames_under_every_policy() {
+    let served = Served::start("loopback");
+    let all = frames(300);
+    let input = served.file("send.pcap");
+    write_pcap(&input, &all);
+    for policy in CompletionPolicy::ALL {
+        let name = policy.name();
+        let arguments = ["--ring-size", "64", "--completion", name];
+        let output = run(
+            &served,
+            &[&["--read", text(&input)], &arguments[..]].concat(),
+        );
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+        assert!(said.contains(&format!("completion: {name}\n")), "{said}");
+        assert_same(&served.watch.seen().sent, &all, name);
+    }
+    let output = run(&served, &["--read", text(&input), "--completion", "late"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("late is none of ring-empty,"), "{said}");
 }

@@ -41,6 +41,9 @@ pub struct CardStats {
     pub device: Vec<(&'static str, u32)>,
     /// Counters of merging, if the card can.
     pub lro: Option<LroCounters>,
+    /// Why it interrupted for transmit queues beside virtio's own means, a pair each; none if the card
+    /// has no ring-empty interrupt.
+    pub tx_interrupts: Vec<TxInterrupts>,
 }
 
 /// The counters of the whole card.
@@ -237,6 +240,9 @@ impl Window {
             queues,
             device,
             lro: self.lro()?.map(|lro| lro.counters()).transpose()?,
+            tx_interrupts: (0..self.pairs)
+                .filter_map(|pair| self.tx_interrupts(pair).transpose())
+                .collect::<Result<_, _>>()?,
         })
     }
 }

@@ -5,8 +5,11 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ferronic::completion::Push;
 use ferronic::pci::PciFunction;
-use ferronic::{Device, DeviceConfig, PushResult, QueuePair};
+use ferronic::{
+    CompletionPolicy, Device, DeviceConfig, PushResult, QueuePair, TxOffload, TxPart, TxPort,
+};
 use support::{Function, OFFER, SoftCard};
 
 const FRAMES: u32 = 20_000;
@@ -71,5 +74,66 @@ fn halves_of_a_pair_run_on_two_threads_and_touch_nothing_of_each_other() {
     for (number, (queue, bytes)) in (0..).zip(&model.sent) {
         assert_eq!(*queue, 1);
         assert!(bytes[12..] == frame(number), "frame {number} left changed");
+    }
+}
+
+// Ports next to each other share no cache line.
+const _: () = assert!(align_of::<TxPort>() >= 64 && size_of::<TxPort>().is_multiple_of(64));
+
+/// S2-R8: completion is the work of the thread that sends. Each port is moved to a thread, which finds
+/// what its senders sent, and nothing of it is touched by the other thread: there is no lock and no word
+/// that both write, so no cache line goes from one processor to the other for a completion.
+#[test]
+fn frames_are_completed_by_the_thread_that_sent_them() {
+    let card = SoftCard::new(OFFER, 2, 16);
+    let function: Arc<dyn PciFunction> = Arc::new(Function(Arc::clone(&card)));
+    let config = DeviceConfig {
+        queue_pairs: 2,
+        ..DeviceConfig::default()
+    };
+    let (device, pairs) = Device::open(function, config).unwrap();
+    let period = Duration::from_micros(10);
+    std::thread::scope(|scope| {
+        for QueuePair { mut tx, .. } in pairs {
+            device
+                .set_completion(&mut tx, CompletionPolicy::Timer { period })
+                .unwrap();
+            scope.spawn(move || {
+                let mut port = TxPort::new(tx);
+                let sender = port.open(8 * 1024);
+                let start = Instant::now();
+                let mut number = 0;
+                while number < FRAMES / 4 {
+                    let bytes = frame(number);
+                    let parts = [TxPart::Bytes(&bytes)];
+                    match port.send(sender, &parts, TxOffload::None).unwrap() {
+                        Push::Queued => number += 1,
+                        _ => port.queue().relax(),
+                    }
+                    port.flush().unwrap();
+                    port.tick(start.elapsed()).unwrap();
+                    assert!(start.elapsed() < PATIENCE, "{number} sent");
+                }
+                while port.charged(sender).unwrap() > 0 {
+                    port.queue().relax();
+                    port.tick(start.elapsed()).unwrap();
+                    assert!(start.elapsed() < PATIENCE, "not completed");
+                }
+                assert_eq!(port.queue().stats().completed, u64::from(FRAMES / 4));
+            });
+        }
+    });
+    for queue in [1, 3] {
+        let model = card.model();
+        let sent = model.sent.iter().filter(|(from, _)| *from == queue);
+        let mut count = 0;
+        for (number, (_, bytes)) in (0..).zip(sent) {
+            assert!(
+                bytes[12..] == frame(number),
+                "queue {queue}, frame {number}"
+            );
+            count += 1;
+        }
+        assert_eq!(count, FRAMES / 4);
     }
 }

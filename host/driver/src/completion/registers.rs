@@ -26,6 +26,18 @@ pub struct TxInterrupts {
     pub overtaken: u32,
 }
 
+impl TxInterrupts {
+    /// All of them by name, as figures have it.
+    pub fn by_cause(&self) -> [(&'static str, u32); 4] {
+        [
+            ("empty", self.empty),
+            ("max_age", self.max_age),
+            ("marker", self.marker),
+            ("overtaken", self.overtaken),
+        ]
+    }
+}
+
 /// The row of one queue pair.
 #[derive(Clone)]
 pub(crate) struct TxEmpty {
