@@ -17,6 +17,7 @@ pub mod selftest;
 pub mod stats;
 pub mod tap;
 pub mod virtio;
+pub mod xps;
 
 pub use completion::{CompletionPolicy, TxPort};
 pub use device::{Device, DeviceConfig, Event, Wake};

@@ -9,6 +9,7 @@
 //! * [`order`]: whether what was delivered is what arrived.
 //! * [`resegment()`]: the frames of the wire that a received unit stands for.
 //! * [`stream`]: random streams of segments, with everything that happens to them.
+//! * [`steering`]: transmit steering, which is the driver's.
 //! * [`vectors`]: the smallest stream for each rule of merging.
 //! * [`segment`]: TCP segments, field by field.
 //! * [`opinion`]: what `etherparse`, which shares nothing with the above, finds of checksums.
@@ -28,6 +29,7 @@ mod resegment;
 mod rng;
 pub mod segment;
 mod shape;
+pub mod steering;
 pub mod stream;
 mod sum;
 mod transmit;

@@ -83,6 +83,8 @@ pub struct Model {
     pub awake: bool,
     /// Most frames that are transmitted in one run.
     pub tx_per_run: usize,
+    /// A transmit queue that is so slow that nothing leaves it.
+    pub held: Option<usize>,
     pub last_notification: Option<u32>,
     pub pairs_in_use: u32,
     max_size: u16,
@@ -148,6 +150,7 @@ impl SoftCard {
             to_receive: (0..pairs).map(|_| VecDeque::new()).collect(),
             awake: true,
             tx_per_run: usize::MAX,
+            held: None,
             last_notification: None,
             pairs_in_use: 1,
             max_size,
@@ -277,7 +280,7 @@ impl Model {
     }
 
     fn transmit(&mut self, queue: usize) {
-        if !std::mem::take(&mut self.kicked[queue]) {
+        if self.held == Some(queue) || !std::mem::take(&mut self.kicked[queue]) {
             return;
         }
         let mut left = self.tx_per_run;
