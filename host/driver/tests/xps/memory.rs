@@ -111,8 +111,9 @@ fn s3_r1_choosing_takes_no_memory_and_no_lock() {
     // While another thread changes something and has the lock:
     let (changing, is_changing) = mpsc::channel();
     let (looked, has_looked) = mpsc::channel();
-    thread::scope(|scope| {
-        let xps = &xps;
+    let xps = &xps;
+    // Moved, so that a failure here ends the other thread's waiting.
+    thread::scope(move |scope| {
         scope.spawn(move || {
             xps.set_queues(8, |_| {
                 changing.send(()).unwrap();
