@@ -37,6 +37,7 @@ fn bug_38_queue_that_is_not_in_use_is_refused_and_named() {
         "transmit queue 31 is not in use: 16 of 32 are, 0 to 15; name one of them, or raise the \
          number of queues first"
     );
+    assert!(xps.set_cpus(16, &list("0", 4)).is_err() && xps.cpus(16).is_err());
     assert!(xps.cpus(31).is_err() && xps.cpus(15).is_ok());
     // It is not there in silence when the queue comes back.
     xps.set_queues(32, |_| ()).unwrap();

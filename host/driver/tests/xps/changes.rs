@@ -170,6 +170,9 @@ fn s3_r7_fewer_queues_are_limited_then_flushed_then_out_of_the_maps() {
     assert_eq!(pick(Some(&mut on_7), 1).queue, 3);
     assert_eq!(on_7.queue(), Some(3));
     assert_eq!(cpus(&xps, 3), "2");
+    // Those that are gone take no part of the hashes any more.
+    let pick_2 = pick(None, 2);
+    assert_eq!((pick_2.queue, pick_2.by), (3, Rule::CpuMap));
     // What was in the map of those that come back is gone.
     assert_eq!(xps.set_queues(8, |_| unreachable!()).unwrap(), None::<()>);
     assert_eq!(cpus(&xps, 7), "");
