@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use ferronic::CompletionPolicy;
@@ -40,6 +40,12 @@ struct Arguments {
     /// Microseconds in which the peer answers
     #[arg(long, default_value_t = 5.0, value_name = "US")]
     peer_us: f64,
+    /// Another hold-off for ring-empty-holdoff, in microseconds
+    #[arg(long, value_name = "US")]
+    holdoff_us: Option<u64>,
+    /// Another max-age for it
+    #[arg(long, value_name = "US")]
+    max_age_us: Option<u64>,
     /// Cycles of the kernel in each interrupt, beside those of the driver
     #[arg(long, default_value_t = 0, value_name = "CYCLES")]
     kernel_cycles: u64,
@@ -130,11 +136,23 @@ fn cases(arguments: &Arguments) -> Vec<Case> {
 }
 
 fn policies(arguments: &Arguments) -> Vec<CompletionPolicy> {
-    if arguments.policy.is_empty() {
-        CompletionPolicy::ALL.to_vec()
+    let given = &arguments.policy[..];
+    let some = if given.is_empty() {
+        &CompletionPolicy::ALL
     } else {
-        arguments.policy.clone()
-    }
+        given
+    };
+    let us = |given: Option<u64>, or| given.map_or(or, Duration::from_micros);
+    let adjusted = some.iter().map(|policy| match *policy {
+        CompletionPolicy::RingEmptyHoldoff { holdoff, max_age } => {
+            CompletionPolicy::RingEmptyHoldoff {
+                holdoff: us(arguments.holdoff_us, holdoff),
+                max_age: us(arguments.max_age_us, max_age),
+            }
+        }
+        other => other,
+    });
+    adjusted.collect()
 }
 
 /// Runs all cases under all policies, several at once, and says how far it is.
@@ -187,7 +205,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         return Ok(measure::all(program)?);
     }
     let cost = Cost::recorded().with_kernel(arguments.kernel_cycles);
-    table::conditions(&cost, arguments.peer_us);
+    table::conditions(&cost, arguments.peer_us, &policies(arguments));
     let rows = measure_all(arguments, cost);
     table::print(&rows);
     table::peer();

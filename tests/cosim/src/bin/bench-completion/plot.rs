@@ -13,7 +13,9 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Done = Result<(), Box<dyn std::error::Error>>;
 
 fn color(policy: CompletionPolicy) -> RGBColor {
-    let at = CompletionPolicy::ALL.iter().position(|p| *p == policy);
+    let at = CompletionPolicy::ALL
+        .iter()
+        .position(|p| p.name() == policy.name());
     let (r, g, b) = Palette99::COLORS[at.unwrap_or(0)];
     RGBColor(r, g, b)
 }
@@ -105,7 +107,9 @@ fn bars(
     for (at, policy) in CompletionPolicy::ALL.into_iter().enumerate() {
         let style = color(policy).filled();
         let all = groups.iter().enumerate().filter_map(|(group, (_, bars))| {
-            let (_, outcome) = bars.iter().find(|(other, _)| *other == policy)?;
+            let (_, outcome) = bars
+                .iter()
+                .find(|(other, _)| other.name() == policy.name())?;
             let left = group as f64 + 0.1 + 0.1 * at as f64;
             Some(Rectangle::new(
                 [(left, 0.0), (left + 0.09, value(outcome))],
@@ -130,7 +134,7 @@ fn lines(
     let points = |policy: Option<CompletionPolicy>| -> Vec<(f64, f64)> {
         let of_policy = rows
             .iter()
-            .filter(|row| policy.is_none_or(|p| row.policy == p));
+            .filter(|row| policy.is_none_or(|p| row.policy.name() == p.name()));
         let found = of_policy.filter_map(|row| match (row.case, &row.outcome) {
             (Case::Fairness(n, o, _), Ok(outcome)) if o == order => {
                 Some((f64::from(n), value(outcome)))

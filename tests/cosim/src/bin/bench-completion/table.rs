@@ -1,12 +1,23 @@
 //! What was measured, as tables and as figures.
 
+use ferronic::CompletionPolicy;
 use ferronic::completion::{HOLDOFF, MARK, MAX_AGE, PACKETS, PERIOD};
 use ferronic_cosim_tests::completion::{Cost, HOST_CYCLES, Outcome, RING, SMALL_BUDGET};
 use ferronic_figures::Figure;
 
 use crate::{Case, Row};
 
-pub fn conditions(cost: &Cost, peer_us: f64) {
+pub fn conditions(cost: &Cost, peer_us: f64, policies: &[CompletionPolicy]) {
+    let (mut holdoff, mut max_age) = (HOLDOFF, MAX_AGE);
+    for policy in policies {
+        if let CompletionPolicy::RingEmptyHoldoff {
+            holdoff: h,
+            max_age: a,
+        } = *policy
+        {
+            (holdoff, max_age) = (h, a);
+        }
+    }
     println!(
         "conditions: the driver on the RTL, 64 bits, 125 MHz; PCIe read latency 1 us; ring of {RING}; wire of \
          1 Gbit/s with preamble, gap and FCS; a peer that answers after {peer_us} us; one processor of \
@@ -21,8 +32,8 @@ pub fn conditions(cost: &Cost, peer_us: f64) {
         cost.reclaim,
         cost.interrupt,
         cost.wakeup,
-        HOLDOFF.as_micros(),
-        MAX_AGE.as_micros(),
+        holdoff.as_micros(),
+        max_age.as_micros(),
         MAX_AGE.as_micros(),
         PERIOD.as_millis(),
     );
