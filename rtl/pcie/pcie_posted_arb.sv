@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Merges the card's posted writes into one channel, a whole TLP at a time: MSI-X first, then
-// control writes (rings), then frame data. Latency one cycle, one beat a cycle, no bubble between
-// TLPs. One register to the link: the sources see its ready in the same cycle.
+// Merges the card's posted writes into one channel, a whole TLP at a time. Who is next is chosen
+// as a TLP ends: a message, else a control write (rings), else frame data, and not the one that
+// just ended if another waits. One beat a cycle; no bubble between TLPs while there is frame data.
+// Latency one cycle, two for what comes when nobody is served. One register to the link: the source
+// that is served sees its ready in the same cycle.
 //
 // `in_flight_o` counts the TLPs that were accepted here and not yet taken whole by the link; a TLP
 // counts from the cycle after its first beat on. `halt_i` swallows control writes that have not
-// begun.
+// begun, a cycle later.
 //
 // Because only accepted TLPs count as earlier, a source that wants order must not ask for the later
 // thing before the last beat of the earlier one was taken.
@@ -55,24 +57,18 @@ module pcie_posted_arb
 
   // ---------------------------------------------------------------- which source
   logic locked_q;      // inside a TLP
-  sel_e locked_sel_q, sel;
+  sel_e sel_q;         // whose turn it is
+  logic halt_q;
   logic ctl_drop_q;    // inside a control write that is being swallowed
-  wire  drop_ctl = ctl_drop_q || (halt_i && !(locked_q && locked_sel_q == SelCtl));
+  wire  drop_ctl = ctl_drop_q || (halt_q && !(locked_q && sel_q == SelCtl));
   wire  ctl_real = ctl_valid_i && !drop_ctl;
-
-  always_comb begin
-    if (locked_q)          sel = locked_sel_q;
-    else if (msix_valid_i) sel = SelMsix;
-    else if (ctl_real)     sel = SelCtl;
-    else                   sel = SelDma;
-  end
 
   logic             in_valid, in_ready, in_eop;
   mem_req_t         in_req;
   logic [DataW-1:0] in_data;
 
   always_comb begin
-    unique case (sel)
+    unique case (sel_q)
       SelMsix: begin
         in_valid = msix_valid_i;
         in_eop   = 1'b1;
@@ -95,20 +91,27 @@ module pcie_posted_arb
     endcase
   end
 
-  assign msix_ready_o = in_ready && (sel == SelMsix);
-  assign ctl_ready_o  = drop_ctl || (in_ready && (sel == SelCtl));
-  assign dma_ready_o  = in_ready && (sel == SelDma);
+  assign msix_ready_o = in_ready && (sel_q == SelMsix);
+  assign ctl_ready_o  = drop_ctl || (in_ready && (sel_q == SelCtl));
+  assign dma_ready_o  = in_ready && (sel_q == SelDma);
 
   wire take = in_valid && in_ready;
+  // The one that is served may have more; that is not known yet.
+  wire msix_next = msix_valid_i && !(sel_q == SelMsix && in_ready);
+  wire ctl_next  = ctl_real && !(sel_q == SelCtl && in_ready);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      locked_q     <= 1'b0;
-      locked_sel_q <= SelDma;
-      ctl_drop_q   <= 1'b0;
+      locked_q   <= 1'b0;
+      sel_q      <= SelDma;
+      halt_q     <= 1'b1;
+      ctl_drop_q <= 1'b0;
     end else begin
+      halt_q <= halt_i;
       if (take) locked_q <= !in_eop;
-      locked_sel_q <= sel;   // matters while locked only
+      if (in_valid ? (take && in_eop) : !locked_q) begin
+        sel_q <= msix_next ? SelMsix : ctl_next ? SelCtl : SelDma;
+      end
       if (fn_rst_i) ctl_drop_q <= 1'b0;
       else if (ctl_valid_i && drop_ctl) ctl_drop_q <= !ctl_last_i;
     end
@@ -145,9 +148,7 @@ module pcie_posted_arb
   assign in_flight_o = in_flight_q;
   assign idle_o      = (in_flight_q == '0) && !ctl_drop_q;
 
-  // Some source begins a TLP: without a look at which.
-  wire begins = in_ready && !locked_q && (msix_valid_i || dma_valid_i ||
-                                          (ctl_valid_i && !ctl_drop_q && !halt_i));
+  wire begins = take && !locked_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) in_flight_q <= '0;
     else in_flight_q <= in_flight_q + {3'b0, begins} - {3'b0, retired_o};
@@ -155,7 +156,6 @@ module pcie_posted_arb
 
   // The stream of frame data begins each TLP where the arbiter expects it.
   `FERRONIC_ASSERT(DmaSop, !(dma_valid_i && dma_ready_o) || (dma_sop_i == !locked_q), clk_i, rst_ni)
-  `FERRONIC_ASSERT(Begins, begins == (take && !locked_q), clk_i, rst_ni)
   `FERRONIC_ASSERT(InFlightBounded, in_flight_q <= 4'd4, clk_i, rst_ni)
   `FERRONIC_ASSERT_STABLE(PtStable, pt_valid_o, pt_ready_i,
     ({pt_sop_o, pt_eop_o, pt_hdr_o, pt_data_o}), clk_i, rst_ni)

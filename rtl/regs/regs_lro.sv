@@ -9,7 +9,7 @@
 // A write that changes what is merged is answered when nothing is held any more: `lro_flush_o`
 // rises, `lro_flushed_i` is looked at from the third cycle on, the setting changes in the cycle in
 // which `lro_flush_o` falls. PAIRS_IN_USE, which regs_window has, is handed on in between. All
-// other accesses take five cycles, or are passed on after one. A function reset restores the
+// other accesses take four cycles, or are passed on at once. A function reset restores the
 // settings and ends a write that waits, without effect.
 //
 // Counters begin at zero when the card is configured and are never cleared.
@@ -58,22 +58,16 @@ module regs_lro
   lro_cfg_t    cfg_q;
   logic [31:0] rdata_q;
 
-  // Far from whoever asks, so a cycle later.
-  reg_req_t    req_q;
-  always_ff @(posedge clk_i) begin
-    req_q       <= req_i;
-    req_q.valid <= req_i.valid && !rsp_o.ack && rst_ni;
-  end
-  wire [14:0] offset  = req_q.addr[14:0];
+  wire [14:0] offset  = req_i.addr[14:0];
   wire        mine    = (offset[14:8] == 7'd1);
   wire [2:0]  word    = offset[4:2];
   wire        setting = mine && (offset[7:5] == '0);
-  wire        write   = req_q.valid && req_q.write && !ack_q;
-  wire        pairs   = write && req_q.be[0] && (offset[14:8] == '0) &&
+  wire        write   = req_i.valid && req_i.write && !ack_q;
+  wire        pairs   = write && req_i.be[0] && (offset[14:8] == '0) &&
                         (offset[7:2] == FwPairsInUseOffset[7:2]);
 
   // Values that are taken.
-  wire [31:0] value  = req_q.wdata;
+  wire [31:0] value  = req_i.wdata;
   wire        cycles = (value[31:23] == '0) && (value[22:0] != '0);
   logic       sound;
   always_comb begin
@@ -87,12 +81,12 @@ module regs_lro
       default:                                   sound = 1'b0;
     endcase
   end
-  wire take    = write && (&req_q.be) && setting && sound;
+  wire take    = write && (&req_i.be) && setting && sound;
   wire stopper = take || pairs;
-  // Whether a value is taken is seen from the second cycle on.
+  // Whether a value is taken is seen from the second cycle on, and stays so until the answer.
   logic seen_q, take_q;
   always_ff @(posedge clk_i) begin
-    seen_q <= req_q.valid && !ack_q && rst_ni;
+    seen_q <= req_i.valid && !ack_q && rst_ni;
     take_q <= take;
   end
 
@@ -178,7 +172,7 @@ module regs_lro
         max_bytes: FwLroMaxBytesReset[15:0],
         low_water: FwLroLowWaterReset[6:0]
       };
-    end else if (st_q == StBus && take) begin
+    end else if (st_q == StBus && take_q) begin
       for (int w = 1; w <= 5; w++) if (word == 3'(w)) written_q[w] <= 1'b1;
       if (word == FwLroProfileOffset[4:2])  {cfg_q.relaxed, cfg_q.strict} <= value[1:0];
       if (word == FwLroGapOffset[4:2])      cfg_q.gap       <= value[23:0];
@@ -203,7 +197,7 @@ module regs_lro
   logic [6:0]  raddr, waddr;
   logic [31:0] ram_rd, sum, wdata;
   assign raddr = bus_now ? {!setting || written[word], offset[7:2]} : {1'b1, count};
-  assign we    = (st_q == StAdd) || (st_q == StBus && take);
+  assign we    = (st_q == StAdd) || (st_q == StBus && take_q);
   assign waddr = {1'b1, (st_q == StAdd) ? count_q : offset[7:2]};
   // A setting was read before it is written: its upper bits are 0 in the sum.
   assign sum   = ram_rd + 32'(st_q == StAdd);
@@ -220,8 +214,8 @@ module regs_lro
     mine_q  <= mine;
   end
   always_comb begin
-    window_req_o       = req_q;
-    window_req_o.valid = req_q.valid && !mine && (!pairs || flushed_q) && !ack_q;
+    window_req_o       = req_i;
+    window_req_o.valid = req_i.valid && !mine && (!pairs || flushed_q) && !ack_q;
   end
   assign rsp_o       = '{ack:   ack_q || window_rsp_i.ack,
                          rdata: mine_q ? rdata_q : window_rsp_i.rdata};
@@ -230,5 +224,5 @@ module regs_lro
   assign idle_o      = idle && !flush_q && !event_valid;
 
   logic unused;
-  assign unused = ^{req_q.addr, offset[1:0], event_level};
+  assign unused = ^{req_i.addr, offset[1:0], event_level};
 endmodule

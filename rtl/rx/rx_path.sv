@@ -120,6 +120,15 @@ module rx_path
   logic [DataW-1:0] scratch_data;
   logic [15:0]      scratch_ptr;
 
+  // What was negotiated comes from far and does not change while frames are here.
+  logic mrg_rxbuf_q, guest_csum_q, guest_tso4_q, guest_tso6_q;
+  always_ff @(posedge clk_i) begin
+    mrg_rxbuf_q  <= mrg_rxbuf_i;
+    guest_csum_q <= guest_csum_i;
+    guest_tso4_q <= guest_tso4_i && guest_csum_i;
+    guest_tso6_q <= guest_tso6_i && guest_csum_i;
+  end
+
   // What is held is delivered when the link goes down, too.
   logic link_q, down_q, flush_q, flushed;
   always_ff @(posedge clk_i) begin
@@ -158,7 +167,7 @@ module rx_path
     .beat_last_o        (beat_last),
     .beat_bytes_o       (beat_bytes),
     .beat_data_o        (beat_data),
-    .mark_i             (guest_csum_i),
+    .mark_i             (guest_csum_q),
     .result_valid_i     (result_valid),
     .verdict_i          (verdict),
     .frame_valid_o      (frame_valid),
@@ -220,8 +229,8 @@ module rx_path
       .clk_i, .rst_ni, .fn_rst_i,
       .idle_o         (table_idle),
       .cfg_i          (lro_cfg_i),
-      .tso4_i         (guest_tso4_i && guest_csum_i),
-      .tso6_i         (guest_tso6_i && guest_csum_i),
+      .tso4_i         (guest_tso4_q),
+      .tso6_i         (guest_tso6_q),
       .stop_i         (flush_q),
       .pairs_in_use_i,
       .beat_valid_i   (beat_valid),
@@ -291,7 +300,7 @@ module rx_path
     assign {timer_settled, buf_look_q_o} = '0;
     assign settled = 1'b1;
     logic unused_lro;
-    assign unused_lro = ^{lro_cfg_i, guest_tso4_i, guest_tso6_i, time_i, opened, closed, touch, ctx,
+    assign unused_lro = ^{lro_cfg_i, guest_tso4_q, guest_tso6_q, time_i, opened, closed, touch, ctx,
                           look_q, close_ctx, opened_pay, touch_total, buf_count_i, timer_settled,
                           low_busy, opened_ttl};
   end
@@ -305,7 +314,7 @@ module rx_path
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),
     .stalled_o          (writer_stalled),
-    .pairs_in_use_i, .mrg_rxbuf_i, .driver_ok_i, .lossless_i,
+    .pairs_in_use_i, .mrg_rxbuf_i(mrg_rxbuf_q), .driver_ok_i, .lossless_i,
     .op_valid_i         (op_valid),
     .op_ready_o         (op_ready),
     .op_i               (op),

@@ -116,6 +116,8 @@ module tx_reader
 
   logic        ret_valid_q, ret_off_q;
   qid_t        ret_q_q;
+  logic        commit_q;   // a cycle late: with the request for the next buffer
+  qid_t        commit_of_q;
   logic [7:0]  out_q;      // reads that are out
   logic        drain_q;
 
@@ -232,6 +234,8 @@ module tx_reader
     if (state_q == StRead) kind_q <= seg_err_q ? TxOther : TxLong;
     else if (state_q == StSkip && seg_valid_i && seg_i.err) kind_q <= TxOther;
 
+    commit_q    <= (end_read || (end_close && !err_end)) && rst_ni && !fn_rst_i;
+    commit_of_q <= q_q;
     if (ends) begin
       ret_q_q   <= q_q;
       // A queue that is off in a pause may come back without a new pulse.
@@ -242,8 +246,8 @@ module tx_reader
   assign buf_req_valid_o = (state_q == StReq);
   assign buf_req_q_o     = q_q;
   assign seg_ready_o     = (state_q == StSeg) || (state_q == StSkip);
-  assign buf_commit_o    = end_read || (end_close && !err_end);
-  assign buf_commit_q_o  = q_q;
+  assign buf_commit_o    = commit_q;
+  assign buf_commit_q_o  = commit_of_q;
   assign ret_valid_o     = ret_valid_q;
   assign ret_q_o         = ret_q_q;
   assign ret_off_o       = ret_off_q;

@@ -155,11 +155,17 @@ module virtio_engine
   assign broken_o = broken && !fn_rst_i;
 
   // ---------------------------------------------------------------- registers
+  // The bus comes from far and goes everywhere here, so a cycle later.
+  reg_req_t       req_q;
+  always_ff @(posedge clk_i) begin
+    req_q       <= reg_req_i;
+    req_q.valid <= reg_req_i.valid && !reg_rsp_o.ack && rst_ni;
+  end
   reg_req_t [5:0] slave_req;
   reg_rsp_t [5:0] slave_rsp;
   logic [2:0]     slave;
   always_comb begin
-    unique casez (reg_req_i.addr[15:12])
+    unique casez (req_q.addr[15:12])
       4'h0:    slave = 3'd0;  // common configuration
       4'h1:    slave = 3'd1;  // ISR
       4'h2:    slave = 3'd2;  // device configuration
@@ -168,12 +174,12 @@ module virtio_engine
       default: slave = 3'd1;
     endcase
     // Of that, the rows of the transmit queues.
-    if (TxEmpty && reg_req_i.addr[15:12] == 4'h9) slave = 3'd5;
+    if (TxEmpty && req_q.addr[15:12] == 4'h9) slave = 3'd5;
   end
   always_comb begin
     for (int s = 0; s < 6; s++) begin
-      slave_req[s]       = reg_req_i;
-      slave_req[s].valid = reg_req_i.valid && (slave == 3'(s));
+      slave_req[s]       = req_q;
+      slave_req[s].valid = req_q.valid && (slave == 3'(s));
     end
   end
   assign reg_rsp_o = slave_rsp[slave];
@@ -229,7 +235,7 @@ module virtio_engine
     .clk_i, .rst_ni, .strap_i, .req_i(slave_req[2]), .rsp_o(slave_rsp[2])
   );
 
-  logic        db_valid, db_ready, db_has_idx;
+  logic        db_valid, db_ready, db_has_idx, db_idle;
   qid_t        db_q;
   logic [15:0] db_idx;
   virtio_doorbell #(.NumQueues(NumQueues)) u_doorbell (
@@ -242,7 +248,8 @@ module virtio_engine
     .db_ready_i  (db_ready),
     .db_q_o      (db_q),
     .db_has_idx_o(db_has_idx),
-    .db_idx_o    (db_idx)
+    .db_idx_o    (db_idx),
+    .idle_o      (db_idle)
   );
 
   // What a broken or unready device throws away is not counted: it may be a frame a cycle.
@@ -301,7 +308,7 @@ module virtio_engine
   qid_t       vq_irq_q;
   assign config_changed = (strap_i.link_up != link_q) && !fn_rst_i;
   wire   isr_read = slave_req[1].valid && !isr_ack_q && !slave_req[1].write &&
-                    (reg_req_i.addr[15:2] == 14'h400) && reg_req_i.be[0];
+                    (req_q.addr[15:2] == 14'h400) && req_q.be[0];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -728,8 +735,8 @@ module virtio_engine
 
   assign drained_o = avail_drained && load_idle && arb_idle && walk_rx_idle && walk_tx_idle &&
                      used_idle && notify_idle && !irq_o.valid;
-  assign idle_o    = drained_o && avail_idle && window_idle && lro_regs_idle && empty_idle &&
-                     !cfg_irq_q && !reg_req_i.valid;
+  assign idle_o    = drained_o && avail_idle && db_idle && window_idle && lro_regs_idle &&
+                     empty_idle && !cfg_irq_q && !reg_req_i.valid && !req_q.valid;
 
   // Which queue broke is seen in the waveform; software resets the whole device.
   logic unused;

@@ -2,8 +2,9 @@
 //
 // Arbitrates the control reads of the virtqueue engine, turns "area and offset" into addresses and
 // hands them to the DMA reader. Round robin; three cycles of latency: a client is chosen, its
-// request taken, its address added up. One request a cycle, of one client in every other cycle; the
-// order of acceptance is the order of issue. `idle_o`: nothing is on its way here.
+// request taken, its address added up. One request in two cycles, so that no client's ready depends
+// on the DMA reader's in the same cycle; the order of acceptance is the order of issue. `idle_o`:
+// nothing is on its way here.
 `include "ferronic_assert.svh"
 module vq_read_arb
   import ferronic_pkg::*;
@@ -37,7 +38,7 @@ module vq_read_arb
   vq_rd_t          s1_q;
   dma_rd_req_t     s2_q;
 
-  wire s2_go = out_ready_i || !s2_valid_q;
+  wire s2_go = !s2_valid_q;
   wire s1_go = s2_go || !s1_valid_q;
 
   // The next client after the last one served, else the lowest. Not the one that is served now:
@@ -90,7 +91,7 @@ module vq_read_arb
         any_q <= any;
         sel_q <= sel;
       end
-      if (s2_go) s2_valid_q <= s1_valid_q;
+      s2_valid_q <= s2_valid_q ? !out_ready_i : s1_valid_q;
     end
   end
 

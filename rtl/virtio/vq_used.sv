@@ -224,10 +224,10 @@ module vq_used
     end
   end
   // Whole entries up to the end of the page; the one that it cuts is written in halves.
-  wire [9:0]  to_page = 10'd512 - {1'b0, addr_q[11:3]} - {9'd0, addr_q[2]};
+  wire        near    = &addr_q[11:7];           // 16 entries may not fit in front of it
+  wire [4:0]  c_page  = 5'd16 - {1'b0, addr_q[6:3]} - {4'd0, addr_q[2]};
   wire        cut     = (addr_q[11:2] == '1);
-  wire [4:0]  c_page  = (to_page > 10'd16) ? 5'd16 : to_page[4:0];
-  wire [4:0]  c_n     = (c_most_q < c_page) ? c_most_q : c_page;
+  wire [4:0]  c_n     = (near && c_page < c_most_q) ? c_page : c_most_q;
 
   assign table_re_o = (st_q == StPick) && (event_valid_i || list_valid);
   assign table_q_o  = event_valid_i ? event_q_i : list_q;

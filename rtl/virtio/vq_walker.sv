@@ -196,7 +196,8 @@ module vq_walker
   assign take_idx = spec_q ? ptr_q : commit_rd;
   assign head_re  = (st_q == StCheck) || ahead_re;
   // A request waits for the report of room, so that the queue named there is still this one.
-  assign buf_req_ready_o = (st_q == StIdle) && !commit_i && !rewind_i && !credit_lost_q;
+  assign buf_req_ready_o = (st_q == StIdle) && (!commit_i || credit_ready) && !rewind_i &&
+                           !credit_lost_q;
 
   wire [11:0] in_window = want_q - win_base_q;
   wire        hit       = in_window < {7'd0, win_count_q};

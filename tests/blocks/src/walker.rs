@@ -83,6 +83,18 @@ impl Walker {
             self.answer.pop_front();
             self.wait = rng.pick(&[0, 0, 3]);
         }
+        // A commit may come with the next request, and is of what was taken before it.
+        if block.is("buf_commit_o") {
+            let q = block.word("buf_commit_q_o");
+            ensure!(
+                q == self.queue && self.taken > 0,
+                "commit of queue {q} with nothing in hand"
+            );
+            let buffers = self.posted.entry(q).or_default();
+            self.committed
+                .push_back((q, buffers.drain(..self.taken).collect()));
+            self.taken = 0;
+        }
         if block.fires("buf_req_valid_o", "buf_req_ready_i") {
             let q = block.word("buf_req_q_o");
             ensure!(
@@ -111,17 +123,6 @@ impl Walker {
                     self.taken += 1;
                 }
             }
-        }
-        if block.is("buf_commit_o") {
-            let q = block.word("buf_commit_q_o");
-            ensure!(
-                q == self.queue && self.taken > 0,
-                "commit of queue {q} with nothing in hand"
-            );
-            let buffers = self.posted.entry(q).or_default();
-            self.committed
-                .push_back((q, buffers.drain(..self.taken).collect()));
-            self.taken = 0;
         }
         if rewinds && block.is("buf_rewind_o") {
             let q = block.word("buf_rewind_q_o");
