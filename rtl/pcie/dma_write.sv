@@ -5,8 +5,8 @@
 //
 // The RAM is read from the byte that becomes byte 0 of the first DW, each lane at a word address of
 // its own, and one rotator brings it to lane 0. Latency six cycles from command to first beat,
-// seven if wider than 64 bits; throughput one beat a cycle without a bubble between TLPs or
-// commands of at least two beats.
+// eight if wider than 64 bits; throughput one beat a cycle without a bubble between TLPs or
+// commands of at least two beats; if wider, some of one beat among longer ones cost nothing either.
 //
 // `halt_i`: a TLP that has begun is sent, everything else is swallowed, `done_o` comes all the same
 // and in order. The RAM must hold its read data while `ram_re_o` is low.
@@ -74,12 +74,16 @@ module dma_write
   end
 
   // ---------------------------------------------------------------- pieces of one TLP each
-  logic        pc_valid, pc_ready, pc_last, pc_void, split_idle;
-  logic [63:2] pc_addr;
-  logic [ 1:0] pc_lead;
-  logic [12:0] pc_len;
-  logic [15:0] pc_ptr;
-  logic        unused_user;
+  typedef struct packed {
+    logic [63:2] addr;
+    logic [ 1:0] lead;
+    logic [12:0] len;
+    logic [15:0] ptr;
+    logic        last;
+    logic        void_;
+  } piece_t;
+  piece_t split, pc;
+  logic   split_valid, split_ready, pc_valid, pc_ready, split_idle, unused_user;
 
   dma_split #(.UserW(1)) u_split (
     .clk_i,
@@ -92,19 +96,40 @@ module dma_write
     .in_len_i    (cmd.len),
     .in_ptr_i    (cmd.ptr),
     .in_user_i   (1'b0),
-    .out_valid_o (pc_valid),
-    .out_ready_i (pc_ready),
-    .out_addr_o  (pc_addr),
-    .out_lead_o  (pc_lead),
-    .out_len_o   (pc_len),
-    .out_ptr_o   (pc_ptr),
+    .out_valid_o (split_valid),
+    .out_ready_i (split_ready),
+    .out_addr_o  (split.addr),
+    .out_lead_o  (split.lead),
+    .out_len_o   (split.len),
+    .out_ptr_o   (split.ptr),
     .out_user_o  (unused_user),
-    .out_last_o  (pc_last),
-    .out_void_o  (pc_void),
+    .out_last_o  (split.last),
+    .out_void_o  (split.void_),
     .idle_o      (split_idle)
   );
+  // Pieces come two cycles apart, and may be of one beat: a few wait while longer ones are sent.
+  if (DataW > 64) begin : g_pieces
+    logic [2:0] level;
+    prim_fifo #(.Width($bits(piece_t)), .Depth(4)) u_pieces (
+      .clk_i, .rst_ni,
+      .clr_i     (1'b0),
+      .wr_valid_i(split_valid),
+      .wr_ready_o(split_ready),
+      .wr_data_i (split),
+      .rd_valid_o(pc_valid),
+      .rd_ready_i(pc_ready),
+      .rd_data_o (pc),
+      .level_o   (level)
+    );
+    logic unused_level;
+    assign unused_level = ^level;
+  end else begin : g_piece
+    assign pc_valid    = split_valid;
+    assign pc          = split;
+    assign split_ready = pc_ready;
+  end
 
-  wire [12:0] pc_beats = (pc_len + 13'(Lanes - 1)) >> LaneW;
+  wire [12:0] pc_beats = (pc.len + 13'(Lanes - 1)) >> LaneW;
 
   // ---------------------------------------------------------------- R: beats to read
   logic             r_valid_q, r_sop_q, r_void_q, r_last_q;
@@ -125,12 +150,12 @@ module dma_write
   always_ff @(posedge clk_i) begin
     if (pc_ready) begin
       r_sop_q   <= 1'b1;
-      r_void_q  <= pc_void || halt_i;
-      r_last_q  <= pc_last;
+      r_void_q  <= pc.void_ || halt_i;
+      r_last_q  <= pc.last;
       r_beats_q <= pc_beats[9:0];
-      r_word_q  <= pc_ptr[15:LaneW];
-      r_off_q   <= pc_ptr[LaneW-1:0];
-      r_req_q   <= mem_request(pc_addr, pc_lead, pc_len);
+      r_word_q  <= pc.ptr[15:LaneW];
+      r_off_q   <= pc.ptr[LaneW-1:0];
+      r_req_q   <= mem_request(pc.addr, pc.lead, pc.len);
     end else if (r_adv) begin
       r_sop_q   <= 1'b0;
       r_beats_q <= r_beats_q - 10'd1;
@@ -200,7 +225,7 @@ module dma_write
   assign tlp_req_o   = e_req_q;
   assign tlp_data_o  = e_data_q;
   assign done_o      = e_valid_q && e_eop_q && e_last_q && (e_void_q || tlp_ready_i);
-  assign idle_o      = split_idle && !(DataW > 64 && cmd_valid) && !r_valid_q && !d_valid_q &&
+  assign idle_o      = split_idle && !(DataW > 64 && (cmd_valid || pc_valid)) && !r_valid_q && !d_valid_q &&
                        !e_valid_q;
 
   logic unused;
