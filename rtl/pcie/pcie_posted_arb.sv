@@ -104,7 +104,7 @@ module pcie_posted_arb
     if (!rst_ni) begin
       locked_q   <= 1'b0;
       sel_q      <= SelDma;
-      halt_q     <= 1'b1;
+      halt_q     <= 1'b0;
       ctl_drop_q <= 1'b0;
     end else begin
       halt_q <= halt_i;
