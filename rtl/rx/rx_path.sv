@@ -19,7 +19,7 @@ module rx_path
   import vq_pkg::*;
 #(
   parameter int unsigned DataW = 64,
-  parameter int unsigned RamBytes = (DataW >= 256) ? 32768 : 16384,
+  parameter int unsigned RamBytes = (DataW == 512) ? 65536 : (DataW == 256) ? 32768 : 16384,
   parameter int unsigned RxWaitCycles = 12500,
   parameter int unsigned MaxBuffers = 64, // of one frame; the walker must be able to give as many
   parameter int unsigned LroContexts = 16, // 0: no LRO
