@@ -4,10 +4,10 @@
 // that is held for this queue, one a frame, so that the driver gets buffers back before it has to
 // wait for a frame that finds none.
 //
-// While a frame is at hand the number of buffers of its queue is compared with the mark. When it is
-// below, the unit is looked for and offered with `due_o` until it is closed; the frame waits
-// (`busy_o`). A frame that is not IP may be gone before the number is known: then the unit is
-// closed behind it, or with the next frame.
+// While a frame is at hand the number of buffers of its queue is compared with the mark, with that
+// of the cycle before unless `AtOnce`. When it is below, the unit is looked for and offered with
+// `due_o` until it is closed; the frame waits (`busy_o`). A frame that is not IP may be gone before
+// the number is known: then the unit is closed behind it, or with the next frame.
 //
 // Costs nothing above the mark; below it, four cycles and one for each older unit beside the
 // closing.
@@ -18,6 +18,7 @@ module lro_low
   import vq_pkg::*;
 #(
   parameter int unsigned Contexts = 16,
+  parameter bit          AtOnce = 1'b0,  // a frame may leave five cycles after it came, not six
   localparam int unsigned CtxW = $clog2(Contexts)
 ) (
   input  logic                clk_i,
@@ -46,7 +47,7 @@ module lro_low
   typedef enum logic [2:0] {
     StRest  = 3'b000,  // nothing is asked for this frame any more
     StAsk   = 3'b001,  // its queue is known
-    StWatch = 3'b010,  // `few_q` is of its queue
+    StWatch = 3'b010,  // the count is of its queue
     StFind  = 3'b100,
     StDue   = 3'b101
   } st_e;
@@ -54,8 +55,11 @@ module lro_low
   logic            start_q, take_q, few_q;
   logic [CtxW-1:0] ctx_q;
 
+  wire few_now = (count_i < vq_ptr_t'(mark_i));
+  wire few     = AtOnce ? few_now : few_q;
+
   always_ff @(posedge clk_i) begin
-    few_q <= (count_i < vq_ptr_t'(mark_i));
+    few_q <= few_now;
     if (st_q == StFind) ctx_q <= at_i;
     if (!rst_ni || fn_rst_i) begin
       st_q    <= StRest;
@@ -67,7 +71,7 @@ module lro_low
       unique case (st_q)
         StAsk:   st_q <= StWatch;
         StWatch: begin
-          if (few_q && of_q_i != '0) st_q <= StFind;
+          if (few && of_q_i != '0) st_q <= StFind;
           else if (take_q) st_q <= StRest;
         end
         StFind: begin

@@ -407,7 +407,7 @@ module lro_table
   // ---------------------------------------------------------------- few buffers
   assign frame_q_o = cur_queue_q;
   assign low_set   = open_q & same_pair;
-  lro_low #(.Contexts(Contexts)) u_low (
+  lro_low #(.Contexts(Contexts), .AtOnce(DataW > 64)) u_low (
     .clk_i, .rst_ni, .fn_rst_i,
     .mark_i (cfg_i.low_water),
     .start_i(start),

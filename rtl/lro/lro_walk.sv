@@ -11,10 +11,11 @@
 // acknowledgement and the time stamp may advance, and time to live and window are not compared.
 //
 // `frame_i` and `slot_i` are taken with `start_i`, which may come with the `take_i` of the frame
-// before; `spare_i` must not change between. From `start_i` to `done_o` it takes four cycles (five
-// if wider than 64 bits) and one for each word up to the end of the headers (54 bytes at 64 bits:
-// seven) but the first; a frame that is not TCP ends early. `segment_o` and `differs_o` are valid
-// with `done_o`; at 64 bits the segment's lengths, numbers and class but for sums one cycle before.
+// before; `spare_i` must not change between. From `start_i` to `done_o` it takes four cycles and one
+// for each word up to the end of the headers (54 bytes at 64 bits: seven) but the first; a frame
+// that is not TCP ends early. `segment_o` and `differs_o` are valid with `done_o`; at 64 bits the
+// segment's lengths, numbers and class but for sums one cycle before. Wider cards have few words,
+// need a cycle more behind them, and read the first with `start_i`.
 //
 // Invariants: a ring word is written at most once a beat, and never while a walk may read it;
 // headers are read in the order in which frames were stored.
@@ -114,6 +115,7 @@ module lro_walk
   logic [SlotW-1:0] slot_q;
   logic [13:0]      avail_q;   // bytes of the frame from its IP header on
 
+  wire              at_once = (Halves > 4) && start_i;  // the first word is asked for
   hdr_found_t found_q;
   assign found = found_q;
   wire off = (found.tags == 2'd1);   // the IP header would begin in half 9: moved by two
@@ -135,7 +137,7 @@ module lro_walk
     end else begin
       if (start_i) run_q <= frame_i.verdict.found.ip;
       else if (vx_q && last) run_q <= 1'b0;
-      v1_q    <= run_q && !(vx_q && last);
+      v1_q    <= (run_q && !(vx_q && last)) || (at_once && frame_i.verdict.found.ip);
       vx_q    <= v1_q && !(vx_q && last);
       ended_q <= (vx_q && last) || (start_i && !frame_i.verdict.found.ip);
       late_q  <= ended_q;
@@ -145,8 +147,8 @@ module lro_walk
   assign done_o = done_q;
 
   always_ff @(posedge clk_i) begin
-    k_q  <= start_i ? '0 : k_q + 1'b1;
-    k1_q <= k_q;
+    k_q  <= at_once ? word_t'(1) : start_i ? '0 : k_q + 1'b1;
+    k1_q <= at_once ? '0 : k_q;
     x_q  <= k1_q;
     raw_q  <= raw;
     held_q <= held;
@@ -169,10 +171,13 @@ module lro_walk
   prim_ram_1r1w #(.Width(DataW), .Depth(RingWords), .InBlock(1'b1)) u_ring (
     .clk_i, .we_i(in_valid_q && in_window), .waddr_i(wbase_q + ring_t'(beat)),
     .wdata_i(in_data_q),
-    .re_i(run_q), .raddr_i(rbase_q + ring_t'(k_q)), .rdata_o(raw));
+    .re_i(run_q || at_once),
+    .raddr_i(rbase_q + (!at_once ? ring_t'(k_q) : take_i ? ring_t'(words_q) : '0)),
+    .rdata_o(raw));
   prim_ram_1r1w #(.Width(DataW), .Depth(Slots * Words), .InBlock(1'b1)) u_slots (
     .clk_i, .we_i(vx_q), .waddr_i({spare_i, x_q}), .wdata_i(moved),
-    .re_i(run_q), .raddr_i({slot_q, k_q}), .rdata_o(held));
+    .re_i(run_q || at_once), .raddr_i(at_once ? {slot_i, word_t'(0)} : {slot_q, k_q}),
+    .rdata_o(held));
 
   // ---------------------------------------------------------------- the word at hand
   logic [Halves-1:0][15:0] h, v;
