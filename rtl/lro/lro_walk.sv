@@ -11,11 +11,11 @@
 // acknowledgement and the time stamp may advance, and time to live and window are not compared.
 //
 // `frame_i` and `slot_i` are taken with `start_i`, which may come with the `take_i` of the frame
-// before; `spare_i` must not change between. From `start_i` to `done_o` it takes four cycles and one
-// for each word up to the end of the headers (54 bytes at 64 bits: seven) but the first; a frame
-// that is not TCP ends early. `segment_o` and `differs_o` are valid with `done_o`; at 64 bits the
-// segment's lengths, numbers and class but for sums one cycle before. Wider cards have few words,
-// need a cycle more behind them, and read the first with `start_i`.
+// before; `spare_i` must not change between. From `start_i` to `done_o` it takes four cycles and
+// one for each word up to the end of the headers (54 bytes at 64 bits: seven) but the first; a
+// frame that is not TCP ends early. `segment_o` and `differs_o` are valid with `done_o`; at 64 bits
+// the segment's lengths, numbers and class but for sums one cycle before. Wider cards have few
+// words, need a cycle more behind them, and read the first with `start_i`.
 //
 // Invariants: a ring word is written at most once a beat, and never while a walk may read it;
 // headers are read in the order in which frames were stored.

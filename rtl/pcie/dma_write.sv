@@ -225,8 +225,8 @@ module dma_write
   assign tlp_req_o   = e_req_q;
   assign tlp_data_o  = e_data_q;
   assign done_o      = e_valid_q && e_eop_q && e_last_q && (e_void_q || tlp_ready_i);
-  assign idle_o      = split_idle && !(DataW > 64 && (cmd_valid || pc_valid)) && !r_valid_q && !d_valid_q &&
-                       !e_valid_q;
+  assign idle_o      = split_idle && !(DataW > 64 && (cmd_valid || pc_valid)) && !r_valid_q &&
+                       !d_valid_q && !e_valid_q;
 
   logic unused;
   assign unused = ^{pc_beats[12:10], unused_user};
