@@ -39,6 +39,8 @@ enum What {
     Lro,
     /// Transmit completion under each policy
     Completion,
+    /// Choice of a transmit queue: lines that move between CPUs, order, instructions
+    Steering,
 }
 
 const PACKAGE: &str = "ferronic-cosim-tests";
@@ -50,6 +52,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
         What::Cosim => cosim(root, arguments),
         What::Lro => lro(root, arguments),
         What::Completion => completion(root, arguments),
+        What::Steering => steering(root, arguments),
     }
 }
 
@@ -102,6 +105,20 @@ fn completion(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
     }
     command.args(&arguments.more);
     process::run("bench completion", &mut command)
+}
+
+/// Needs no card: an example of the driver, as users build it.
+fn steering(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    let mut command = cargo(root);
+    command.args(["run", "--quiet", "--release", "--package", "ferronic"]);
+    command.args(["--example", "bench_steering", "--"]);
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if let Some(path) = &arguments.json {
+        command.arg("--json").arg(path);
+    }
+    process::run("bench steering", &mut command)
 }
 
 /// Flows of the card that is built for this alone.
