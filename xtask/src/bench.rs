@@ -109,6 +109,10 @@ fn completion(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
 
 /// Needs no card: an example of the driver, as users build it.
 fn steering(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.plot.is_some() || arguments.measure || !arguments.more.is_empty() {
+        let why = "bench steering has neither --plot nor --measure nor options of its own; leave them out";
+        return Err(Failure::Message(why.to_owned()));
+    }
     let mut command = cargo(root);
     command.args(["run", "--quiet", "--release", "--package", "ferronic"]);
     command.args(["--example", "bench_steering", "--"]);

@@ -8,7 +8,8 @@ use crate::queue::{PushResult, TxPart, TxQueue};
 /// A transmit queue with frames of [`Flow`](super::Flow)s, owned by one thread.
 ///
 /// A frame is in flight until the card has completed it, whatever the queue's completion policy does
-/// with the sender's bytes.
+/// with the sender's bytes. Somebody always waits for that: `orphan-half` asks for interrupts as if a
+/// sender did.
 pub struct Lane {
     tx: TxQueue,
     /// By the name of a frame, which is one more than the index.

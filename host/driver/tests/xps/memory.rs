@@ -4,6 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use ferronic::xps::{Flow, Mask, Socket, XpsError};
 use ferronic_oracle::steering::lines::{Access, Caches};
@@ -114,16 +115,17 @@ fn s3_r1_choosing_takes_no_memory_and_no_lock() {
     let xps = &xps;
     // Moved, so that a failure here ends the other thread's waiting.
     thread::scope(move |scope| {
-        scope.spawn(move || {
+        let change = scope.spawn(move || {
             xps.set_queues(8, |_| {
                 changing.send(()).unwrap();
-                has_looked.recv().unwrap();
+                has_looked.recv_timeout(Duration::from_secs(10)).is_ok()
             })
         });
         is_changing.recv().unwrap();
         let pick = xps.view().pick(&from(1, u32::MAX), None);
         assert_eq!(pick.queue, 7);
-        looked.send(()).unwrap();
+        let _ = looked.send(());
+        assert_eq!(change.join().unwrap().unwrap(), Some(true));
     });
 }
 
