@@ -4,10 +4,10 @@
 // and none across a 4 KiB boundary. Shared by the read and the write engine. Lengths and RAM
 // addresses of pieces count from the DW of their first byte on, as payloads do.
 //
-// Latency four cycles from a request to its first piece, throughput one piece in two cycles;
-// `in_ready_o` comes from a register. While `void_i` is high the rest of the request becomes one
-// piece with `void`, so that it still ends in order. Out of the last piece of each request comes
-// `last`.
+// Latency four cycles from a request to its first piece, throughput one piece in two cycles, the
+// first of a request one cycle later; `in_ready_o` comes from a register. While `void_i` is high the
+// rest of the request becomes one piece with `void`, so that it still ends in order. Out of the
+// last piece of each request comes `last`.
 `include "ferronic_assert.svh"
 module dma_split #(
   parameter int unsigned UserW = 1  // carried along with each piece
@@ -81,7 +81,8 @@ module dma_split #(
   logic [63:0]      next_addr_q;
   logic [15:0]      next_len_q, next_ptr_q;
   logic [UserW-1:0] next_user_q;
-  wire              load = next_valid_q && ((state_q == StIdle) || (emit && last));
+  // Not with the last piece of the one before: that it is the last is known late.
+  wire              load = next_valid_q && (state_q == StIdle);
 
   assign in_ready_o  = !next_valid_q;
   assign out_valid_o = out_valid_q;
@@ -103,7 +104,7 @@ module dma_split #(
       unique case (state_q)
         StIdle:  if (load) state_q <= StCalc;
         StCalc:  state_q <= StEmit;
-        StEmit:  if (emit) state_q <= (!last || load) ? StCalc : StIdle;
+        StEmit:  if (emit) state_q <= last ? StIdle : StCalc;
         default: state_q <= StIdle;
       endcase
       if (!next_valid_q) next_valid_q <= in_valid_i;
