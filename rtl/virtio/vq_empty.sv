@@ -30,6 +30,7 @@ module vq_empty
 #(
   parameter int unsigned NumQueues = 8,
   parameter bit          TimeSkip = 1'b1,   // the timer's outputs are of use
+  parameter int unsigned TimeW = FwTxMaxAgeCyclesWidth,  // bits of times; a proof has fewer
   localparam int unsigned Pairs = NumQueues / 2,
   localparam int unsigned PW = (Pairs > 1) ? $clog2(Pairs) : 1
 ) (
@@ -73,7 +74,7 @@ module vq_empty
   output logic [23:0] timer_left_o
 );
   typedef logic [PW-1:0] pair_t;
-  typedef logic [23:0] stamp_t;     // settings have 23 bits: the sign of a difference tells
+  typedef logic [TimeW:0] stamp_t;  // a bit more than settings: the sign of a difference tells
   typedef logic [11:0] idx_t;       // an index is ahead by at most 2,048
   // Words of a row, as in the window.
   localparam logic [2:0] WdEmpty = FwTxEmptyOffset[4:2], WdMaxAge = FwTxMaxAgeOffset[4:2],
@@ -83,8 +84,10 @@ module vq_empty
   typedef enum logic [1:0] {CaEmpty, CaMaxAge, CaMarker} cause_e;
 
   if (NumQueues < 2 || NumQueues > MaxQueues || FwTxEmptyStride != 16'h20 ||
+      TimeW < 1 || TimeW > FwTxEmptyHoldoffWidth || FwTxMaxAgeCyclesWidth > FwTxEmptyHoldoffWidth ||
       FwTxIrqEmptyOffset[4:0] != 5'h10 || FwTxOvertakenOffset[4:0] != 5'h1c) begin : g_bad
-    $error("%m: NumQueues (%0d), or rows of the window that are not as here", NumQueues);
+    $error("%m: NumQueues (%0d), TimeW (%0d), or rows of the window that are not as here",
+           NumQueues, TimeW);
   end
 
   // What is known of a queue.
@@ -194,7 +197,7 @@ module vq_empty
   wire    decide  = (st_q == StDecide) && !hold;
   logic   ram_on;   // max-age was on before this write
   wire    turn_on = set && (word == WdMaxAge) && !ram_on;
-  always_ff @(posedge clk_i) now_q <= time_i;
+  always_ff @(posedge clk_i) now_q <= time_i[TimeW:0];
 
   wire    u_we        = clear || told || news;
   wire pair_t u_waddr = clear ? clear_p : told ? told_q : pub_q.p;
@@ -213,10 +216,10 @@ module vq_empty
     .wdata_i(!clear && value[0]), .raddr_i(pub_q.p), .rdata_o(markers_on));
   // When max-age began (upper half), and the hold-off.
   wire    emptied = decide && (s.phase == PhAsked) && (s_new.phase == PhEmpty);
-  prim_lutram #(.Width(24), .Depth(2 << PW)) u_begun (
+  prim_lutram #(.Width(TimeW + 1), .Depth(2 << PW)) u_begun (
     .clk_i, .we_i((news && !unreported_pub) || turn_on || emptied),
     .waddr_i({!emptied, pub_valid_q ? pub_q.p : p_q}),
-    .wdata_i(now_q - {12'd0, pub_q.age & {8{pub_valid_q}}, 4'd0}),
+    .wdata_i(now_q - stamp_t'({pub_q.age & {8{pub_valid_q}}, 4'd0})),
     .raddr_i({st_q == StMaxAge, p_q}), .rdata_o(begun));
   prim_lutram #(.Width($bits(idx_t)), .Depth(1 << PW)) u_published (
     .clk_i, .we_i(pub_valid_q), .waddr_i(pub_q.p), .wdata_i(pub_q.idx), .raddr_i(p_q),
@@ -273,7 +276,7 @@ module vq_empty
       default:  raddr_word = WdOvertaken;
     endcase
   end
-  assign ram_on = (ram_rd[22:0] != '0);
+  assign ram_on = (ram_rd[TimeW-1:0] != '0);
   wire counted  = (st_q == StCount) && !clear_i.valid;
   wire ram_clear = clear;
   always_comb begin
@@ -296,9 +299,9 @@ module vq_empty
   logic        aging_q;              // max-age is on, and there is something unreported
   logic        held_q, aged_q;       // the hold-off is over; max-age is
   logic        touched_q;            // an interrupt was sent meanwhile
-  wire stamp_t at   = begun + {1'b0, ram_rd[22:0]};
+  wire stamp_t at   = begun + {1'b0, ram_rd[TimeW-1:0]};
   wire stamp_t left = at_q - now_q;
-  wire         over = left[23] || (left == '0);
+  wire         over = left[TimeW] || (left == '0);
 
   // ---------------------------------------------------------------- what is done
   wire  may_tell = !tell_busy_q && !told_valid_q && !touched_q;
@@ -446,7 +449,7 @@ module vq_empty
     logic   calm_q, settled_q, some_q, found_q;
     stamp_t next_q, due_q;
     wire stamp_t next_left = next_q - now_q;
-    wire stamp_t due_left  = due_q - time_i;
+    wire stamp_t due_left  = due_q - time_i[TimeW:0];
     wire    candidate = ((st_q == StMaxAge) && (s.phase == PhEmpty)) ||
                         ((st_q == StDue) && aging_q);
     wire    ends      = decide && !answered_q && (scan_q == pair_t'(Pairs - 1));
@@ -469,7 +472,7 @@ module vq_empty
     end
     assign idle_o        = settled_q && !news_any && !req_q.valid;
     assign timer_armed_o = some_q;
-    assign timer_left_o  = due_left[23] ? '0 : due_left;
+    assign timer_left_o  = due_left[TimeW] ? '0 : 24'(due_left);
   end else begin : g_no_timer
     assign idle_o        = 1'b0;
     assign timer_armed_o = 1'b0;
@@ -486,5 +489,5 @@ module vq_empty
 
   logic unused;
   assign unused = ^{req_q.addr, req_q.be, clear_i.q, pub_q_i, pub_idx_i[15:12], ans_q_i,
-                    ans_idx_i[15:12], told_q_i, ram_wd[31]};
+                    ans_idx_i[15:12], told_q_i, time_i};
 endmodule
