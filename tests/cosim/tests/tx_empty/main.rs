@@ -38,6 +38,7 @@ fn one_packet_only_is_told_after_the_hold_off() {
             let (told, _) = bench.told_within(200_000).expect("an interrupt");
             let took = told - used;
             let holdoff = u64::from(holdoff);
+            println!("hold-off {holdoff}: {} cycles more", took - holdoff);
             assert!(
                 (holdoff..holdoff + SOON).contains(&took),
                 "{took} cycles with a hold-off of {holdoff}"
