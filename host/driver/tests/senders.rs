@@ -80,6 +80,14 @@ impl Bench {
         }
     }
 
+    /// Fills the ring with the first one's frames, and has all of them wait.
+    fn fill_from(&mut self, ids: &[SenderId]) {
+        assert_eq!(self.fill(ids[0]).1, Push::NoRoom);
+        for id in &ids[1..] {
+            assert_eq!(self.try_send(*id), Push::NoRoom);
+        }
+    }
+
     fn asleep(self) -> Self {
         self.card.model().awake = false;
         self
@@ -240,6 +248,69 @@ fn full_ring_stops_senders_and_wakes_them_in_their_order() {
             assert_eq!(bench.try_send(id), Push::Queued);
         }
     }
+}
+
+/// Send buffers that are larger than the ring, and a scheduler that always runs the first one first.
+#[test]
+fn ring_that_is_too_small_for_all_is_shared_alike_by_the_default() {
+    let jain = |policy: CompletionPolicy| {
+        let mut bench = under(policy);
+        bench.card.model().tx_per_run = 8;
+        let ids: Vec<_> = (0..5).map(|_| bench.port.open(1 << 20)).collect();
+        let mut counts = [0u64; 5];
+        let mut runnable = [true; 5];
+        for _ in 0..600 {
+            while let Some(at) = runnable.iter().position(|run| *run) {
+                match bench.try_send(ids[at]) {
+                    Push::Queued => counts[at] += 1,
+                    _ => runnable[at] = false,
+                }
+                bench.port.flush().unwrap();
+            }
+            bench.card.run();
+            if bench.device.wait(Duration::from_secs(1)).unwrap().is_some() {
+                bench.port.service().unwrap();
+            }
+            for id in bench.ready() {
+                runnable[ids.iter().position(|other| *other == id).unwrap()] = true;
+            }
+            assert!(
+                bench.port.queue().outstanding() > 0,
+                "{policy}: all wait for ever"
+            );
+        }
+        let sum: u64 = counts.iter().sum();
+        assert!(sum >= 600 * 8 / 2, "{policy}: {counts:?}");
+        let squares: u64 = counts.iter().map(|c| c * c).sum();
+        (sum * sum) as f64 / (5 * squares) as f64
+    };
+    assert!(jain(CompletionPolicy::DEFAULT) >= 0.95);
+    assert!(jain(CompletionPolicy::RingEmpty) < 0.6);
+}
+
+/// Room that is kept for one that does not come back is given to others.
+#[test]
+fn turn_that_is_not_taken_holds_nobody_for_long() {
+    let mut bench = under(CompletionPolicy::DEFAULT).asleep();
+    let ids: Vec<_> = (0..4).map(|_| bench.port.open(1 << 20)).collect();
+    bench.fill_from(&ids);
+    bench.card.model().awake = true;
+    bench.card.model().tx_per_run = 4;
+    let mut sent = 0;
+    for _ in 0..200 {
+        if bench.device.wait(Duration::from_secs(1)).unwrap().is_some() {
+            bench.port.service().unwrap();
+        }
+        // The others never send again; one of them is closed.
+        for id in bench.ready() {
+            if id == ids[3] {
+                sent += bench.fill(id).0;
+            }
+        }
+        bench.port.flush().unwrap();
+    }
+    assert!(sent >= 300, "{sent}");
+    assert!(bench.port.close(ids[0]).is_ok());
 }
 
 #[test]

@@ -19,6 +19,7 @@ fn under(policy: CompletionPolicy) -> Conditions {
         policy,
         cost: Cost::recorded(),
         peer: 5 * US,
+        send_buffer: None,
     }
 }
 
@@ -189,6 +190,23 @@ fn adversarial_order_is_fair_with_send_buffers_and_not_without() {
     let orphan = run(named("orphan"));
     assert!(orphan.jain() < 0.3, "{orphan:?}");
     assert_eq!(orphan.shares[1..], [0, 0, 0]);
+}
+
+/// The same with send buffers of which the ring holds not even two. (The first finds the ring empty, which
+/// gives it one send buffer more than the others.)
+#[test]
+fn adversarial_order_is_fair_where_the_ring_is_too_small_for_all() {
+    let conditions = Conditions {
+        send_buffer: Some(212_992),
+        ..default()
+    };
+    let cycles = 16_000 * US;
+    let ours = fairness(&conditions, 4, Order::Adversarial, cycles).expect("it runs");
+    assert!(ours.jain() >= 0.95, "{ours:?}");
+    assert!(ours.delay.max <= bound_us(), "{ours:?}");
+    // The wire is never without work: 1,090 bytes with preamble, FCS and gap each.
+    let most = 16_000.0 / (1090.0 * 8.0 / 1000.0);
+    assert!(ours.packets as f64 >= 0.97 * most, "{ours:?}");
 }
 
 /// Bug-log row 14 on the card: memory is overwritten as soon as its bytes are given back, with a link

@@ -60,10 +60,21 @@ struct Charge {
     bytes: usize,
 }
 
+/// Room in the ring that is kept for a sender.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    sender: SenderId,
+    /// Frames, at least 1.
+    frames: u16,
+    /// So many completed frames, and it is over.
+    until: u64,
+}
+
 /// A transmit queue that is shared by senders, owned by one thread.
 ///
 /// A sender's frames take from its budget until they are completed, so that one that is fast cannot
-/// hold the whole ring. How soon that is, is for the queue's
+/// hold the whole ring. Where all budgets together are more than the ring holds, those who wait for room
+/// share it alike under the default policy, whoever runs first. How soon that is, is for the queue's
 /// [`CompletionPolicy`](crate::CompletionPolicy); without one nothing is found unless
 /// [`TxPort::service`] is called. Where a policy gives the bytes back when a frame is queued, what
 /// would be read in place is copied: who has his bytes back may write to his memory.
@@ -76,6 +87,8 @@ pub struct TxPort {
     free_names: Vec<u32>,
     /// Waiting for room in the ring, in the order of their coming.
     stopped: VecDeque<SenderId>,
+    /// Room that is kept for those who had to wait for it and were told that they may go on.
+    turns: Vec<Turn>,
     ready: VecDeque<SenderId>,
     closed: VecDeque<SenderId>,
     /// Senders that wait for bytes, to go on or to be closed, in the order of their coming.
@@ -94,6 +107,7 @@ impl TxPort {
             charges: Vec::new(),
             free_names: Vec::new(),
             stopped: VecDeque::new(),
+            turns: Vec::new(),
             ready: VecDeque::new(),
             closed: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -175,11 +189,19 @@ impl TxPort {
             // One that waits already is not overtaken by its own next frame.
             Release::QueuedBelowHalf => self.tx.is_half_full(),
         };
+        while !self.has_turn(id) {
+            if self.tx.stop()? {
+                self.wait_for_room(id);
+                return Ok(Push::NoRoom);
+            }
+            self.settle();
+        }
         let sender = self.sender(id)?;
         if charge && !sender.has_budget(len) {
             if sender.waits.replace(len).is_none() {
                 self.waiting.push_back(id);
             }
+            self.turns.retain(|turn| turn.sender != id);
             self.want()?;
             return Ok(Push::NoBudget);
         }
@@ -195,12 +217,70 @@ impl TxPort {
         };
         self.settle();
         if pushed == PushResult::Queued {
+            self.take_turn(id);
             return Ok(Push::Queued);
         }
+        self.wait_for_room(id);
+        Ok(Push::NoRoom)
+    }
+
+    /// False if room is kept for others, or others wait for it. Only under policies by which who waits
+    /// for completions is told soon: elsewhere the ring is for who comes first.
+    fn has_turn(&self, id: SenderId) -> bool {
+        if self.stopped.is_empty() && self.turns.is_empty() {
+            return true;
+        }
+        let own = self.turns.iter().any(|turn| turn.sender == id);
+        own || self.tx.outstanding() == 0 || !self.tx.has_demand()
+    }
+
+    fn take_turn(&mut self, id: SenderId) {
+        if let Some(at) = self.turns.iter().position(|turn| turn.sender == id) {
+            self.turns[at].frames -= 1;
+            if self.turns[at].frames == 0 {
+                self.turns.swap_remove(at);
+            }
+        }
+    }
+
+    fn wait_for_room(&mut self, id: SenderId) {
+        self.turns.retain(|turn| turn.sender != id);
         if !self.stopped.contains(&id) {
             self.stopped.push_back(id);
         }
-        Ok(Push::NoRoom)
+    }
+
+    /// Room came up: those who waited may go on, each for as many frames as all others.
+    fn give_turns(&mut self) {
+        if self.stopped.is_empty() && self.turns.is_empty() || self.tx.is_stopped() {
+            return;
+        }
+        let completed = self.tx.stats().completed;
+        let idle = self.tx.outstanding() == 0;
+        // Who does not come in the time of a whole ring has nothing to send.
+        self.turns.retain(|turn| !idle && completed < turn.until);
+        let kept: usize = self.turns.iter().map(|turn| usize::from(turn.frames)).sum();
+        let size = self.tx.size();
+        let room = usize::from(self.tx.room()).saturating_sub(kept);
+        let fair = self.tx.has_demand();
+        if self.stopped.is_empty() {
+            return;
+        }
+        if fair && !idle && room < usize::from(size / 4) {
+            // A wake-up for each frame would cost too much: the next interrupt is in the middle again.
+            self.tx.stay_stopped();
+            return;
+        }
+        if fair {
+            let frames = (room / self.stopped.len()).clamp(1, size.into()) as u16;
+            let until = completed + u64::from(size);
+            self.turns.extend(self.stopped.iter().map(|id| Turn {
+                sender: *id,
+                frames,
+                until,
+            }));
+        }
+        self.ready.append(&mut self.stopped);
     }
 
     /// Pushes, once more if room came up while the queue was being stopped.
@@ -317,9 +397,7 @@ impl TxPort {
             self.discharge(name);
         }
         self.tx.update_wanted(self.wanted());
-        if !self.stopped.is_empty() && !self.tx.is_stopped() {
-            self.ready.append(&mut self.stopped);
-        }
+        self.give_turns();
     }
 
     /// Shows what was queued to the card: [`TxQueue::flush`].
@@ -337,12 +415,15 @@ impl TxPort {
     /// # Errors
     /// As there.
     pub fn service(&mut self) -> Result<usize, Error> {
-        // Who was served wants no interrupt.
-        let count = self.tx.reap()?;
-        self.settle();
-        let more = self.tx.service();
-        self.settle();
-        Ok(count + more?)
+        let mut count = 0;
+        loop {
+            count += self.tx.reap()?;
+            // Before the next is asked for: who was served wants none.
+            self.settle();
+            if !self.tx.ask()? {
+                return Ok(count);
+            }
+        }
     }
 
     /// Lets the policy's timer run, if it has one: [`TxQueue::tick`].
@@ -380,6 +461,8 @@ impl TxPort {
         sender.closing = sender.charged > 0;
         let closing = sender.closing;
         self.waiting.retain(|other| *other != id);
+        self.stopped.retain(|other| *other != id);
+        self.turns.retain(|turn| turn.sender != id);
         if closing {
             self.waiting.push_back(id);
             self.want()?;

@@ -44,9 +44,11 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// After how many of `visible` frames it has that, if its frames are spread among those of others.
+    /// If they are not, it asks again; so never after less than a quarter.
     fn frames(self, visible: u16) -> u16 {
         let frames = (usize::from(visible) * self.need).div_ceil(self.of.max(1));
-        frames.clamp(1, visible.max(1).into()) as u16
+        let least = usize::from(visible / 4).max(1);
+        frames.clamp(least, visible.max(1).into()) as u16
     }
 }
 
@@ -122,7 +124,7 @@ impl TxQueue {
 
     /// Asks for the interrupt that the policy wants from the driver's side. True if what it would
     /// tell of is there already: then none need come, and the caller looks again.
-    fn ask(&mut self) -> Result<bool, Error> {
+    pub(crate) fn ask(&mut self) -> Result<bool, Error> {
         let demand = self.completion.as_ref().is_some_and(|c| c.rules.demand);
         let wanted = self.wanted.filter(|_| demand);
         let queue = &mut self.queue;
@@ -257,6 +259,26 @@ impl TxQueue {
     /// Changes what [`TxQueue::set_wanted`] said; what was asked for may still come.
     pub(crate) fn update_wanted(&mut self, wanted: Option<Wanted>) {
         self.wanted = wanted;
+    }
+
+    /// What room came up is not enough.
+    pub(crate) fn stay_stopped(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Who waits for completions is told soon, whatever others do.
+    pub(crate) fn has_demand(&self) -> bool {
+        self.completion.as_ref().is_some_and(|c| c.rules.demand)
+    }
+
+    /// Descriptors of the ring.
+    pub(crate) fn size(&self) -> u16 {
+        self.queue.size()
+    }
+
+    /// Frames of one descriptor that find room.
+    pub(crate) fn room(&self) -> u16 {
+        self.queue.free()
     }
 
     /// No room was found, and nothing was completed since.

@@ -37,6 +37,9 @@ struct Arguments {
     /// Numbers of bulk senders beside the ping-pong, for the workload `fairness`
     #[arg(long, value_name = "N", value_delimiter = ',')]
     senders: Vec<u16>,
+    /// Bytes of the send buffers in `fairness`, if not those of twelve datagrams
+    #[arg(long, value_name = "BYTES")]
+    send_buffer: Option<usize>,
     /// Microseconds in which the peer answers
     #[arg(long, default_value_t = 5.0, value_name = "US")]
     peer_us: f64,
@@ -174,6 +177,7 @@ fn measure_all(arguments: &Arguments, cost: Cost) -> Vec<Row> {
                         policy: *policy,
                         cost,
                         peer,
+                        send_buffer: arguments.send_buffer,
                     };
                     let outcome = case.run(&conditions).map_err(|e| e.to_string());
                     let count = done.fetch_add(1, Ordering::Relaxed) + 1;

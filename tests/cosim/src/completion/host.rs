@@ -29,6 +29,8 @@ pub struct Conditions {
     pub cost: Cost,
     /// Cycles in which the peer answers.
     pub peer: u64,
+    /// Bytes of the send buffers of senders that are compared, if not twelve datagrams.
+    pub send_buffer: Option<usize>,
 }
 
 /// The host, its card and the far end.

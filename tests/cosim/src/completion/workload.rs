@@ -230,7 +230,8 @@ pub fn fairness(
     cycles: u64,
 ) -> Result<Outcome, Error> {
     let mut host = Host::open(conditions)?;
-    let ids: Vec<_> = (0..=senders).map(|_| host.port.open(FAIR_BUDGET)).collect();
+    let budget = conditions.send_buffer.unwrap_or(FAIR_BUDGET);
+    let ids: Vec<_> = (0..=senders).map(|_| host.port.open(budget)).collect();
     let start = host.now();
     let end = start + cycles;
     let last = usize::from(senders);
