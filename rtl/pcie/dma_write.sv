@@ -48,13 +48,13 @@ module dma_write
   end
 
   // ---------------------------------------------------------------- commands
-  // A frame takes few beats of a wide card: more of them wait, so that the next buffers are found
-  // while it is written.
+  // A frame takes few beats of a wide card: more of them wait, so that the next buffers are found,
+  // and the entries of a unit listed, while it is written.
   logic        cmd_valid, cmd_ready;
   dma_wr_cmd_t cmd;
   if (DataW > 64) begin : g_ahead
-    logic [2:0] level;
-    prim_fifo #(.Width($bits(dma_wr_cmd_t)), .Depth(4)) u_ahead (
+    logic [4:0] level;
+    prim_fifo #(.Width($bits(dma_wr_cmd_t)), .Depth(16)) u_ahead (
       .clk_i, .rst_ni,
       .clr_i     (1'b0),
       .wr_valid_i(cmd_valid_i),

@@ -695,7 +695,9 @@ module rx_writer
   end
 
   logic tokens_quiet;
-  rx_tokens u_tokens (
+  // On a wide card all entries of a unit wait behind its writes while the next frame begins.
+  localparam int unsigned Tokens = (DataW == 64) ? 16 : 64;
+  rx_tokens #(.Tokens(Tokens)) u_tokens (
     .clk_i, .rst_ni, .fn_rst_i,
     .valid_i  (tok_wr_valid),
     .ready_o  (tok_wr_ready),
