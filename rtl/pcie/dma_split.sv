@@ -5,9 +5,9 @@
 // addresses of pieces count from the DW of their first byte on, as payloads do.
 //
 // Latency four cycles from a request to its first piece, throughput one piece in two cycles, the
-// first of a request one cycle later; `in_ready_o` comes from a register. While `void_i` is high the
-// rest of the request becomes one piece with `void`, so that it still ends in order. Out of the
-// last piece of each request comes `last`.
+// first of a request one cycle later; `in_ready_o` comes from a register. While `void_i` is high
+// the rest of the request becomes one piece with `void`, so that it still ends in order. Out of
+// the last piece of each request comes `last`.
 `include "ferronic_assert.svh"
 module dma_split #(
   parameter int unsigned UserW = 1  // carried along with each piece

@@ -66,7 +66,7 @@ fn as_the_model(width: usize, closed: &Cell<u64>, seed: u64, rng: &mut Rng) -> R
     bench.flush(rng)?;
     bench.as_model(config, &arrivals, posted as usize)?;
     let low = card::counter(Cause::LowWater);
-    closed.set(closed.get() + u64::from(bench.events.closed[low]));
+    closed.set(closed.get() + bench.events.closed[low]);
     Ok(())
 }
 
