@@ -2,8 +2,9 @@
 //
 // Deadlines of open contexts: the gap since the last segment, the hold time since the first,
 // whichever ends first. All are looked at in turn, one a cycle, so that one is found at most
-// Contexts + 2 cycles late. It is offered with `due_o` until it closes or another segment comes to
-// it.
+// Contexts + 2 cycles late; a look within three cycles of a touch of its context does not count,
+// and that context waits for the next round. It is offered with `due_o` until it closes or another
+// segment comes to it.
 //
 // Times are the low 25 bits of the time base; both settings are below 2^23, so that differences
 // tell what is over, even if a context is closed late. For skipping idle time: after a whole round

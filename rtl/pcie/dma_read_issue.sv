@@ -7,7 +7,8 @@
 // the ring. While `halt_i` is high a piece takes its place in the ring without a TLP (`void`), so
 // that requests still finish in order.
 //
-// Throughput: one piece in two cycles. Invariant: never more tags are in use than there are.
+// Throughput: one piece in two cycles, three for the first of a request.
+// Invariant: never more tags are in use than there are.
 `include "ferronic_assert.svh"
 module dma_read_issue
   import ferronic_pkg::*;
