@@ -30,7 +30,7 @@ package ferronic_window_pkg;
 
   // VERSION, ro
   localparam logic [15:0] FwVersionOffset = 16'h010;
-  localparam logic [31:0] FwVersionReset = 32'h00000003;
+  localparam logic [31:0] FwVersionReset = 32'h00000004;
   localparam int unsigned FwVersionMinorLsb = 0;
   localparam int unsigned FwVersionMinorWidth = 16;
   localparam int unsigned FwVersionMajorLsb = 16;
@@ -48,6 +48,12 @@ package ferronic_window_pkg;
   localparam int unsigned FwFeaturesLroWidth = 1;
   localparam int unsigned FwFeaturesTxEmptyLsb = 4;
   localparam int unsigned FwFeaturesTxEmptyWidth = 1;
+  localparam int unsigned FwFeaturesSteeringLsb = 5;
+  localparam int unsigned FwFeaturesSteeringWidth = 1;
+  localparam int unsigned FwFeaturesFiltersLsb = 6;
+  localparam int unsigned FwFeaturesFiltersWidth = 1;
+  localparam int unsigned FwFeaturesCoalescingLsb = 7;
+  localparam int unsigned FwFeaturesCoalescingWidth = 1;
 
   // CAPS, ro
   localparam logic [15:0] FwCapsOffset = 16'h018;
@@ -164,6 +170,10 @@ package ferronic_window_pkg;
   // QUEUE_ERRORS, ro
   localparam logic [15:0] FwQueueErrorsOffset = 16'h0ac;
   localparam logic [31:0] FwQueueErrorsReset = 32'h00000000;
+
+  // RX_FILTERED, ro
+  localparam logic [15:0] FwRxFilteredOffset = 16'h0b0;
+  localparam logic [31:0] FwRxFilteredReset = 32'h00000000;
 
   // LRO_CAPS, ro
   localparam logic [15:0] FwLroCapsOffset = 16'h100;
@@ -314,6 +324,106 @@ package ferronic_window_pkg;
   localparam logic [15:0] FwLroMergedOffset = 16'h1b4;
   localparam logic [31:0] FwLroMergedReset = 32'h00000000;
 
+  // RSS_CAPS, ro
+  localparam logic [15:0] FwRssCapsOffset = 16'h200;
+  localparam logic [31:0] FwRssCapsReset = 32'h3f280080;
+  localparam int unsigned FwRssCapsTableEntriesLsb = 0;
+  localparam int unsigned FwRssCapsTableEntriesWidth = 16;
+  localparam int unsigned FwRssCapsKeyBytesLsb = 16;
+  localparam int unsigned FwRssCapsKeyBytesWidth = 8;
+  localparam int unsigned FwRssCapsTypesLsb = 24;
+  localparam int unsigned FwRssCapsTypesWidth = 6;
+
+  // RSS_TYPES, rw
+  localparam logic [15:0] FwRssTypesOffset = 16'h204;
+  localparam logic [31:0] FwRssTypesReset = 32'h00000000;
+  localparam int unsigned FwRssTypesTypesLsb = 0;
+  localparam int unsigned FwRssTypesTypesWidth = 6;
+
+  // RSS_TABLE_BITS, rw
+  localparam logic [15:0] FwRssTableBitsOffset = 16'h208;
+  localparam logic [31:0] FwRssTableBitsReset = 32'h00000000;
+  localparam int unsigned FwRssTableBitsBitsLsb = 0;
+  localparam int unsigned FwRssTableBitsBitsWidth = 3;
+
+  // RSS_UNCLASSIFIED, rw
+  localparam logic [15:0] FwRssUnclassifiedOffset = 16'h20c;
+  localparam logic [31:0] FwRssUnclassifiedReset = 32'h00000000;
+  localparam int unsigned FwRssUnclassifiedPairLsb = 0;
+  localparam int unsigned FwRssUnclassifiedPairWidth = 6;
+
+  // RSS_APPLY, rw
+  localparam logic [15:0] FwRssApplyOffset = 16'h210;
+  localparam logic [31:0] FwRssApplyReset = 32'h00000000;
+  localparam int unsigned FwRssApplyHashLsb = 0;
+  localparam int unsigned FwRssApplyHashWidth = 1;
+  localparam int unsigned FwRssApplySteerLsb = 1;
+  localparam int unsigned FwRssApplySteerWidth = 1;
+
+  // HASH_REPORT, rw
+  localparam logic [15:0] FwHashReportOffset = 16'h214;
+  localparam logic [31:0] FwHashReportReset = 32'h00000000;
+  localparam int unsigned FwHashReportEnableLsb = 0;
+  localparam int unsigned FwHashReportEnableWidth = 1;
+
+  // RX_FOLLOW, rw
+  localparam logic [15:0] FwRxFollowOffset = 16'h218;
+  localparam logic [31:0] FwRxFollowReset = 32'h00001c01;
+  localparam int unsigned FwRxFollowEnableLsb = 0;
+  localparam int unsigned FwRxFollowEnableWidth = 1;
+  localparam int unsigned FwRxFollowPeriodLsb = 8;
+  localparam int unsigned FwRxFollowPeriodWidth = 6;
+
+  // RX_FILTER, rw
+  localparam logic [15:0] FwRxFilterOffset = 16'h220;
+  localparam logic [31:0] FwRxFilterReset = 32'h00000001;
+  localparam int unsigned FwRxFilterPromiscuousLsb = 0;
+  localparam int unsigned FwRxFilterPromiscuousWidth = 1;
+  localparam int unsigned FwRxFilterAllMulticastLsb = 1;
+  localparam int unsigned FwRxFilterAllMulticastWidth = 1;
+  localparam int unsigned FwRxFilterAllUnicastLsb = 2;
+  localparam int unsigned FwRxFilterAllUnicastWidth = 1;
+  localparam int unsigned FwRxFilterNoMulticastLsb = 3;
+  localparam int unsigned FwRxFilterNoMulticastWidth = 1;
+  localparam int unsigned FwRxFilterNoUnicastLsb = 4;
+  localparam int unsigned FwRxFilterNoUnicastWidth = 1;
+  localparam int unsigned FwRxFilterNoBroadcastLsb = 5;
+  localparam int unsigned FwRxFilterNoBroadcastWidth = 1;
+  localparam int unsigned FwRxFilterVlanLsb = 8;
+  localparam int unsigned FwRxFilterVlanWidth = 1;
+
+  // RX_FILTER_CAPS, ro
+  localparam logic [15:0] FwRxFilterCapsOffset = 16'h224;
+  localparam logic [31:0] FwRxFilterCapsReset = 32'h00000010;
+  localparam int unsigned FwRxFilterCapsAddressesLsb = 0;
+  localparam int unsigned FwRxFilterCapsAddressesWidth = 8;
+
+  // RSS_KEY, wo, 10 of them
+  localparam logic [15:0] FwRssKeyOffset = 16'h240;
+  localparam logic [15:0] FwRssKeyStride = 16'h004;
+
+  // RSS_TABLE, wo, 128 of them
+  localparam logic [15:0] FwRssTableOffset = 16'h400;
+  localparam logic [15:0] FwRssTableStride = 16'h004;
+  localparam int unsigned FwRssTablePairLsb = 0;
+  localparam int unsigned FwRssTablePairWidth = 6;
+
+  // RX_ADDRESS_LO, wo, 16 of them
+  localparam logic [15:0] FwRxAddressLoOffset = 16'h600;
+  localparam logic [15:0] FwRxAddressLoStride = 16'h008;
+
+  // RX_ADDRESS_HI, wo, 16 of them
+  localparam logic [15:0] FwRxAddressHiOffset = 16'h604;
+  localparam logic [15:0] FwRxAddressHiStride = 16'h008;
+  localparam int unsigned FwRxAddressHiBytesLsb = 0;
+  localparam int unsigned FwRxAddressHiBytesWidth = 16;
+  localparam int unsigned FwRxAddressHiUsedLsb = 31;
+  localparam int unsigned FwRxAddressHiUsedWidth = 1;
+
+  // RX_VLAN, wo, 128 of them
+  localparam logic [15:0] FwRxVlanOffset = 16'h800;
+  localparam logic [15:0] FwRxVlanStride = 16'h004;
+
   // TX_EMPTY, rw, 64 of them
   localparam logic [15:0] FwTxEmptyOffset = 16'h1000;
   localparam logic [15:0] FwTxEmptyStride = 16'h020;
@@ -362,6 +472,44 @@ package ferronic_window_pkg;
   localparam logic [31:0] FwTxEmptyCapsReset = 32'h0000000e;
   localparam int unsigned FwTxEmptyCapsMarkerFlagLsb = 0;
   localparam int unsigned FwTxEmptyCapsMarkerFlagWidth = 4;
+
+  // COAL_PACKETS, rw, 128 of them
+  localparam logic [15:0] FwCoalPacketsOffset = 16'h2000;
+  localparam logic [15:0] FwCoalPacketsStride = 16'h008;
+  localparam logic [31:0] FwCoalPacketsReset = 32'h00000000;
+  localparam int unsigned FwCoalPacketsPacketsLsb = 0;
+  localparam int unsigned FwCoalPacketsPacketsWidth = 16;
+
+  // COAL_TIME, rw, 128 of them
+  localparam logic [15:0] FwCoalTimeOffset = 16'h2004;
+  localparam logic [15:0] FwCoalTimeStride = 16'h008;
+  localparam logic [31:0] FwCoalTimeReset = 32'h00000000;
+  localparam int unsigned FwCoalTimeCyclesLsb = 0;
+  localparam int unsigned FwCoalTimeCyclesWidth = 23;
+
+  // COAL_RX_PACKETS, rw
+  localparam logic [15:0] FwCoalRxPacketsOffset = 16'h2400;
+  localparam logic [31:0] FwCoalRxPacketsReset = 32'h00000000;
+  localparam int unsigned FwCoalRxPacketsPacketsLsb = 0;
+  localparam int unsigned FwCoalRxPacketsPacketsWidth = 16;
+
+  // COAL_RX_TIME, rw
+  localparam logic [15:0] FwCoalRxTimeOffset = 16'h2404;
+  localparam logic [31:0] FwCoalRxTimeReset = 32'h00000000;
+  localparam int unsigned FwCoalRxTimeCyclesLsb = 0;
+  localparam int unsigned FwCoalRxTimeCyclesWidth = 23;
+
+  // COAL_TX_PACKETS, rw
+  localparam logic [15:0] FwCoalTxPacketsOffset = 16'h2408;
+  localparam logic [31:0] FwCoalTxPacketsReset = 32'h00000000;
+  localparam int unsigned FwCoalTxPacketsPacketsLsb = 0;
+  localparam int unsigned FwCoalTxPacketsPacketsWidth = 16;
+
+  // COAL_TX_TIME, rw
+  localparam logic [15:0] FwCoalTxTimeOffset = 16'h240c;
+  localparam logic [31:0] FwCoalTxTimeReset = 32'h00000000;
+  localparam int unsigned FwCoalTxTimeCyclesLsb = 0;
+  localparam int unsigned FwCoalTxTimeCyclesWidth = 23;
 
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -50,7 +50,7 @@ class Field:
 class Register:
     def __init__(self, node, row=None):
         self.name = node.inst_name
-        # In a row of registers that there is once a queue pair: of pair 0, and how far on the next.
+        # Of a row of registers that there is several times: of the first, and how far on the next.
         self.count = row.array_dimensions[0] if row else 1
         self.stride = row.array_stride if row else 0
         self.offset = node.address_offset + (row.raw_address_offset if row else 0)
@@ -179,7 +179,7 @@ pub struct Register {
     pub access: Access,
     /// Its value after reset, if that does not depend on how the card was built.
     pub reset: Option<u32>,
-    /// How many there are, one for each queue pair: 1 if there is only one.
+    /// How many there are, one for each queue pair or the like.
     pub count: u64,
     /// How many bytes they are apart.
     pub stride: u64,
@@ -203,7 +203,7 @@ def make_rust(window):
         out += comment(f"{reg.desc}{note}", "/// ")
         out.append(f"pub const {reg.name}: u64 = 0x{reg.offset:03x};")
         if reg.count > 1:
-            text = f"Bytes from [`{reg.name}`] of one queue pair to that of the next."
+            text = f"Bytes from one [`{reg.name}`] to the next."
             out += comment(text, "/// ")
             out.append(f"pub const {reg.name}_STRIDE: u64 = 0x{reg.stride:02x};")
         for field in reg.fields:
@@ -246,7 +246,7 @@ def make_page(window):
         "hold the copy until the next one.",
         "",
         f"On this card the window is in BAR0 at 0x{window.base:04x}, 0x{window.bytes:04x} bytes long.",
-        "Access: ro reads only, wo writes only, rw both. An offset with i is of queue pair i.",
+        "Access: ro reads only, wo writes only, rw both. An offset with i is of row i.",
         "",
         "| offset | register | access | reset | what it is |",
         "| --- | --- | --- | --- | --- |",

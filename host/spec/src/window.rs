@@ -50,7 +50,7 @@ pub struct Register {
     pub access: Access,
     /// Its value after reset, if that does not depend on how the card was built.
     pub reset: Option<u32>,
-    /// How many there are, one for each queue pair: 1 if there is only one.
+    /// How many there are, one for each queue pair or the like.
     pub count: u64,
     /// How many bytes they are apart.
     pub stride: u64,
@@ -97,6 +97,14 @@ pub const FEATURES_LRO: Field = Field { lsb: 3, width: 1 };
 /// Field of [`FEATURES`]. Ring-empty interrupt, max-age and marker of transmit queues: the
 /// TX_EMPTY_, TX_MAX_AGE, TX_MARKER and TX_IRQ_ registers.
 pub const FEATURES_TX_EMPTY: Field = Field { lsb: 4, width: 1 };
+/// Field of [`FEATURES`]. Steering of received frames by RSS and by the queue that transmits: the
+/// RSS_, HASH_REPORT and RX_FOLLOW registers.
+pub const FEATURES_STEERING: Field = Field { lsb: 5, width: 1 };
+/// Field of [`FEATURES`]. Filters of received frames: the RX_FILTER, RX_ADDRESS and RX_VLAN
+/// registers.
+pub const FEATURES_FILTERS: Field = Field { lsb: 6, width: 1 };
+/// Field of [`FEATURES`]. Coalescing of used buffer notifications: the COAL_ registers.
+pub const FEATURES_COALESCING: Field = Field { lsb: 7, width: 1 };
 
 /// How the card was built.
 pub const CAPS: u64 = 0x018;
@@ -206,6 +214,9 @@ pub const PCIE_UNSUPPORTED_REQ: u64 = 0x0a8;
 /// Faults in a ring or descriptor that stopped a virtqueue and set DEVICE_NEEDS_RESET. Unit:
 /// faults.
 pub const QUEUE_ERRORS: u64 = 0x0ac;
+
+/// Received frames dropped because of their destination address or VLAN. Unit: frames.
+pub const RX_FILTERED: u64 = 0x0b0;
 
 /// How the card merges received TCP segments, as far as it was built.
 pub const LRO_CAPS: u64 = 0x100;
@@ -353,13 +364,128 @@ pub const LRO_OPENED: u64 = 0x1b0;
 /// Segments that were appended to a packet that was held. Unit: segments.
 pub const LRO_MERGED: u64 = 0x1b4;
 
+/// What the card has for receive-side scaling (virtio 1.2, "Receive-side scaling" of the network
+/// device).
+pub const RSS_CAPS: u64 = 0x200;
+/// Field of [`RSS_CAPS`]. Entries of the indirection table at most. Unit: entries.
+pub const RSS_CAPS_TABLE_ENTRIES: Field = Field { lsb: 0, width: 16 };
+/// Field of [`RSS_CAPS`]. Bytes of the key, all of which are used. Unit: bytes.
+pub const RSS_CAPS_KEY_BYTES: Field = Field { lsb: 16, width: 8 };
+/// Field of [`RSS_CAPS`]. Hash types, by the bits of RSS_TYPES.
+pub const RSS_CAPS_TYPES: Field = Field { lsb: 24, width: 6 };
+
+/// Staged: of which frames a hash is computed. A frame's hash is over addresses and ports if its
+/// TCP or UDP type is set, otherwise over addresses if its IP type is set, otherwise there is none.
+/// Fragments and other protocols have no ports. IPv6 extension headers are passed over.
+pub const RSS_TYPES: u64 = 0x204;
+/// Field of [`RSS_TYPES`]. Bit 0: IPv4, 1: TCP over IPv4, 2: UDP over IPv4, 3: IPv6, 4: TCP over
+/// IPv6, 5: UDP over IPv6, as hash_types of virtio.
+pub const RSS_TYPES_TYPES: Field = Field { lsb: 0, width: 6 };
+
+/// Staged: how many of the hash's lowest bits choose an entry of RSS_TABLE.
+pub const RSS_TABLE_BITS: u64 = 0x208;
+/// Field of [`RSS_TABLE_BITS`]. 0 to 7: a table of 1 to 128 entries. Unit: bits.
+pub const RSS_TABLE_BITS_BITS: Field = Field { lsb: 0, width: 3 };
+
+/// Staged: where frames without a hash go.
+pub const RSS_UNCLASSIFIED: u64 = 0x20c;
+/// Field of [`RSS_UNCLASSIFIED`]. Queue pair. If it is not among PAIRS_IN_USE, such frames go to
+/// pair 0.
+pub const RSS_UNCLASSIFIED_PAIR: Field = Field { lsb: 0, width: 6 };
+
+/// Puts to use what is staged. Complete when what large receive offload held has been delivered;
+/// frames that came before are steered as before. Reset, FLR and virtio reset turn both off.
+pub const RSS_APPLY: u64 = 0x210;
+/// Field of [`RSS_APPLY`]. 1: hashes are computed, by the key and types that were staged.
+pub const RSS_APPLY_HASH: Field = Field { lsb: 0, width: 1 };
+/// Field of [`RSS_APPLY`]. 1: frames are steered by RSS_TABLE, or RSS_UNCLASSIFIED; only with
+/// `hash`. A table entry that is not among PAIRS_IN_USE counts as pair 0.
+pub const RSS_APPLY_STEER: Field = Field { lsb: 1, width: 1 };
+
+/// Headers of 20 bytes in both directions, with hash_value and hash_report (virtio 1.2, "Hash
+/// reporting for incoming packets"). A write after DRIVER_OK is ignored. Reset, FLR and virtio
+/// reset restore 0.
+pub const HASH_REPORT: u64 = 0x214;
+/// Field of [`HASH_REPORT`]. 1: headers have 20 bytes; hash_report is 0 for frames without a hash.
+pub const HASH_REPORT_ENABLE: Field = Field { lsb: 0, width: 1 };
+
+/// While frames are not steered by RSS_TABLE, those of a flow are received by the pair that last
+/// transmitted to it; flows of which nothing was transmitted are spread by their hash. Complete
+/// when what large receive offload held has been delivered. Reset, FLR and virtio reset restore the
+/// default and forget all flows.
+pub const RX_FOLLOW: u64 = 0x218;
+/// Field of [`RX_FOLLOW`]. 1: on; 0: all flows are spread by their hash.
+pub const RX_FOLLOW_ENABLE: Field = Field { lsb: 0, width: 1 };
+/// Field of [`RX_FOLLOW`]. A flow of which nothing is transmitted for 2 to 3 periods of 2^n cycles
+/// is forgotten: n, 10 to 40.
+pub const RX_FOLLOW_PERIOD: Field = Field { lsb: 8, width: 6 };
+
+/// Which received frames are taken; the others are dropped and counted in RX_FILTERED. The bits 0
+/// to 5 are those of virtio's control of receive modes. Applies to frames that begin after the
+/// write.
+pub const RX_FILTER: u64 = 0x220;
+/// Field of [`RX_FILTER`]. Every destination address is taken, whatever the other bits say.
+pub const RX_FILTER_PROMISCUOUS: Field = Field { lsb: 0, width: 1 };
+/// Field of [`RX_FILTER`]. Every multicast address is taken, except broadcast.
+pub const RX_FILTER_ALL_MULTICAST: Field = Field { lsb: 1, width: 1 };
+/// Field of [`RX_FILTER`]. Every unicast address is taken.
+pub const RX_FILTER_ALL_UNICAST: Field = Field { lsb: 2, width: 1 };
+/// Field of [`RX_FILTER`]. No multicast address is taken, except broadcast. Overrides bit 1.
+pub const RX_FILTER_NO_MULTICAST: Field = Field { lsb: 3, width: 1 };
+/// Field of [`RX_FILTER`]. No unicast address is taken. Overrides bit 2.
+pub const RX_FILTER_NO_UNICAST: Field = Field { lsb: 4, width: 1 };
+/// Field of [`RX_FILTER`]. Broadcast is not taken.
+pub const RX_FILTER_NO_BROADCAST: Field = Field { lsb: 5, width: 1 };
+/// Field of [`RX_FILTER`]. Of frames with a VLAN tag (8100) only those are taken whose identifier
+/// is set in RX_VLAN.
+pub const RX_FILTER_VLAN: Field = Field { lsb: 8, width: 1 };
+
+/// What the filters have.
+pub const RX_FILTER_CAPS: u64 = 0x224;
+/// Field of [`RX_FILTER_CAPS`]. Number of RX_ADDRESS pairs. Unit: addresses.
+pub const RX_FILTER_CAPS_ADDRESSES: Field = Field { lsb: 0, width: 8 };
+
+/// Four bytes of the key, in their order, the first in bits 7:0: with the row k, bytes 4k to 4k +
+/// 3. Staged.
+pub const RSS_KEY: u64 = 0x240;
+/// Bytes from one [`RSS_KEY`] to the next.
+pub const RSS_KEY_STRIDE: u64 = 0x04;
+
+/// Entry of the indirection table. Staged.
+pub const RSS_TABLE: u64 = 0x400;
+/// Bytes from one [`RSS_TABLE`] to the next.
+pub const RSS_TABLE_STRIDE: u64 = 0x04;
+/// Field of [`RSS_TABLE`]. Queue pair.
+pub const RSS_TABLE_PAIR: Field = Field { lsb: 0, width: 6 };
+
+/// A destination address that is taken, bytes 0 to 3, the first in bits 7:0. It is put to use by a
+/// write of RX_ADDRESS_HI.
+pub const RX_ADDRESS_LO: u64 = 0x600;
+/// Bytes from one [`RX_ADDRESS_LO`] to the next.
+pub const RX_ADDRESS_LO_STRIDE: u64 = 0x08;
+
+/// Bytes 4 and 5 of the address. A write makes the row what this and the last write of any
+/// RX_ADDRESS_LO say.
+pub const RX_ADDRESS_HI: u64 = 0x604;
+/// Bytes from one [`RX_ADDRESS_HI`] to the next.
+pub const RX_ADDRESS_HI_STRIDE: u64 = 0x08;
+/// Field of [`RX_ADDRESS_HI`]. Byte 4 in bits 7:0.
+pub const RX_ADDRESS_HI_BYTES: Field = Field { lsb: 0, width: 16 };
+/// Field of [`RX_ADDRESS_HI`]. 1: the row is used.
+pub const RX_ADDRESS_HI_USED: Field = Field { lsb: 31, width: 1 };
+
+/// VLAN identifiers that are taken: bit b of row k stands for 32k + b.
+pub const RX_VLAN: u64 = 0x800;
+/// Bytes from one [`RX_VLAN`] to the next.
+pub const RX_VLAN_STRIDE: u64 = 0x04;
+
 /// Interrupt of a transmit queue that ran empty: everything that it took is used, and a read of
 /// avail.idx after that shows nothing more. It comes even while used buffer notifications are
 /// suppressed, and only if something is used that no interrupt of the queue has reported. A write
 /// while the queue is empty counts as becoming empty. Reset, FLR, virtio reset and RING_RESET
 /// restore 0.
 pub const TX_EMPTY: u64 = 0x1000;
-/// Bytes from [`TX_EMPTY`] of one queue pair to that of the next.
+/// Bytes from one [`TX_EMPTY`] to the next.
 pub const TX_EMPTY_STRIDE: u64 = 0x20;
 /// Field of [`TX_EMPTY`]. Hold-off: how long the queue has to stay empty; a post begins it anew.
 /// Unit: cycles.
@@ -372,7 +498,7 @@ pub const TX_EMPTY_ENABLE: Field = Field { lsb: 31, width: 1 };
 /// suppressed. Turned on, it begins to count what is unreported then. Reset, FLR, virtio reset and
 /// RING_RESET restore 0.
 pub const TX_MAX_AGE: u64 = 0x1004;
-/// Bytes from [`TX_MAX_AGE`] of one queue pair to that of the next.
+/// Bytes from one [`TX_MAX_AGE`] to the next.
 pub const TX_MAX_AGE_STRIDE: u64 = 0x20;
 /// Field of [`TX_MAX_AGE`]. Max-age; 0: off. Unit: cycles.
 pub const TX_MAX_AGE_CYCLES: Field = Field { lsb: 0, width: 23 };
@@ -381,7 +507,7 @@ pub const TX_MAX_AGE_CYCLES: Field = Field { lsb: 0, width: 23 };
 /// flag of TX_EMPTY_CAPS. While this is off the flag means nothing. Reset, FLR, virtio reset and
 /// RING_RESET restore 0.
 pub const TX_MARKER: u64 = 0x1008;
-/// Bytes from [`TX_MARKER`] of one queue pair to that of the next.
+/// Bytes from one [`TX_MARKER`] to the next.
 pub const TX_MARKER_STRIDE: u64 = 0x20;
 /// Field of [`TX_MARKER`]. 1: markers are looked at.
 pub const TX_MARKER_ENABLE: Field = Field { lsb: 0, width: 1 };
@@ -390,29 +516,66 @@ pub const TX_MARKER_ENABLE: Field = Field { lsb: 0, width: 1 };
 /// virtio's own means are in none of the TX_IRQ_ registers; SNAP_INTERRUPTS has all. Unit:
 /// interrupts.
 pub const TX_IRQ_EMPTY: u64 = 0x1010;
-/// Bytes from [`TX_IRQ_EMPTY`] of one queue pair to that of the next.
+/// Bytes from one [`TX_IRQ_EMPTY`] to the next.
 pub const TX_IRQ_EMPTY_STRIDE: u64 = 0x20;
 
 /// Interrupts of the transmit queue by max-age. Unit: interrupts.
 pub const TX_IRQ_MAX_AGE: u64 = 0x1014;
-/// Bytes from [`TX_IRQ_MAX_AGE`] of one queue pair to that of the next.
+/// Bytes from one [`TX_IRQ_MAX_AGE`] to the next.
 pub const TX_IRQ_MAX_AGE_STRIDE: u64 = 0x20;
 
 /// Interrupts of the transmit queue by a marker. Unit: interrupts.
 pub const TX_IRQ_MARKER: u64 = 0x1018;
-/// Bytes from [`TX_IRQ_MARKER`] of one queue pair to that of the next.
+/// Bytes from one [`TX_IRQ_MARKER`] to the next.
 pub const TX_IRQ_MARKER_STRIDE: u64 = 0x20;
 
 /// How often the hold-off was over and the read of avail.idx found that something had been posted,
 /// so that no interrupt was due. Unit: times.
 pub const TX_OVERTAKEN: u64 = 0x101c;
-/// Bytes from [`TX_OVERTAKEN`] of one queue pair to that of the next.
+/// Bytes from one [`TX_OVERTAKEN`] to the next.
 pub const TX_OVERTAKEN_STRIDE: u64 = 0x20;
 
 /// How to ask for an interrupt at a buffer's completion.
 pub const TX_EMPTY_CAPS: u64 = 0x1800;
 /// Field of [`TX_EMPTY_CAPS`]. Number of the bit in the flags of a descriptor that marks it.
 pub const TX_EMPTY_CAPS_MARKER_FLAG: Field = Field { lsb: 0, width: 4 };
+
+/// Packets after which a notification is due. A change is looked at at once: with so many packets
+/// waiting it is due. Virtio reset and FLR restore 0; a virtqueue that is enabled begins with
+/// COAL_RX_PACKETS or COAL_TX_PACKETS.
+pub const COAL_PACKETS: u64 = 0x2000;
+/// Bytes from one [`COAL_PACKETS`] to the next.
+pub const COAL_PACKETS_STRIDE: u64 = 0x08;
+/// Field of [`COAL_PACKETS`]. 0: a notification is due after every packet. Unit: packets.
+pub const COAL_PACKETS_PACKETS: Field = Field { lsb: 0, width: 16 };
+
+/// Time after the first packet at which a notification is due; otherwise as COAL_PACKETS.
+pub const COAL_TIME: u64 = 0x2004;
+/// Bytes from one [`COAL_TIME`] to the next.
+pub const COAL_TIME_STRIDE: u64 = 0x08;
+/// Field of [`COAL_TIME`]. 0: a notification is due after every packet. Unit: cycles.
+pub const COAL_TIME_CYCLES: Field = Field { lsb: 0, width: 23 };
+
+/// A write sets COAL_PACKETS of every receive virtqueue, and of those that are enabled later.
+/// Complete when it is done. Virtio reset and FLR restore 0.
+pub const COAL_RX_PACKETS: u64 = 0x2400;
+/// Field of [`COAL_RX_PACKETS`]. As COAL_PACKETS. Unit: packets.
+pub const COAL_RX_PACKETS_PACKETS: Field = Field { lsb: 0, width: 16 };
+
+/// COAL_TIME of every receive virtqueue, likewise.
+pub const COAL_RX_TIME: u64 = 0x2404;
+/// Field of [`COAL_RX_TIME`]. As COAL_TIME. Unit: cycles.
+pub const COAL_RX_TIME_CYCLES: Field = Field { lsb: 0, width: 23 };
+
+/// COAL_PACKETS of every transmit virtqueue, likewise.
+pub const COAL_TX_PACKETS: u64 = 0x2408;
+/// Field of [`COAL_TX_PACKETS`]. As COAL_PACKETS. Unit: packets.
+pub const COAL_TX_PACKETS_PACKETS: Field = Field { lsb: 0, width: 16 };
+
+/// COAL_TIME of every transmit virtqueue, likewise.
+pub const COAL_TX_TIME: u64 = 0x240c;
+/// Field of [`COAL_TX_TIME`]. As COAL_TIME. Unit: cycles.
+pub const COAL_TX_TIME_CYCLES: Field = Field { lsb: 0, width: 23 };
 
 /// Every register of the window, in order of offset.
 pub const REGISTERS: &[Register] = &[
@@ -452,7 +615,7 @@ pub const REGISTERS: &[Register] = &[
         name: "VERSION",
         offset: VERSION,
         access: Access::ReadOnly,
-        reset: Some(0x00000003),
+        reset: Some(0x00000004),
         count: 1,
         stride: 0,
     },
@@ -675,6 +838,14 @@ pub const REGISTERS: &[Register] = &[
     Register {
         name: "QUEUE_ERRORS",
         offset: QUEUE_ERRORS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RX_FILTERED",
+        offset: RX_FILTERED,
         access: Access::ReadOnly,
         reset: Some(0x00000000),
         count: 1,
@@ -953,6 +1124,118 @@ pub const REGISTERS: &[Register] = &[
         stride: 0,
     },
     Register {
+        name: "RSS_CAPS",
+        offset: RSS_CAPS,
+        access: Access::ReadOnly,
+        reset: Some(0x3f280080),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RSS_TYPES",
+        offset: RSS_TYPES,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RSS_TABLE_BITS",
+        offset: RSS_TABLE_BITS,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RSS_UNCLASSIFIED",
+        offset: RSS_UNCLASSIFIED,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RSS_APPLY",
+        offset: RSS_APPLY,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "HASH_REPORT",
+        offset: HASH_REPORT,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RX_FOLLOW",
+        offset: RX_FOLLOW,
+        access: Access::ReadWrite,
+        reset: Some(0x00001c01),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RX_FILTER",
+        offset: RX_FILTER,
+        access: Access::ReadWrite,
+        reset: Some(0x00000001),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RX_FILTER_CAPS",
+        offset: RX_FILTER_CAPS,
+        access: Access::ReadOnly,
+        reset: Some(0x00000010),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "RSS_KEY",
+        offset: RSS_KEY,
+        access: Access::WriteOnly,
+        reset: None,
+        count: 10,
+        stride: 0x4,
+    },
+    Register {
+        name: "RSS_TABLE",
+        offset: RSS_TABLE,
+        access: Access::WriteOnly,
+        reset: None,
+        count: 128,
+        stride: 0x4,
+    },
+    Register {
+        name: "RX_ADDRESS_LO",
+        offset: RX_ADDRESS_LO,
+        access: Access::WriteOnly,
+        reset: None,
+        count: 16,
+        stride: 0x8,
+    },
+    Register {
+        name: "RX_ADDRESS_HI",
+        offset: RX_ADDRESS_HI,
+        access: Access::WriteOnly,
+        reset: None,
+        count: 16,
+        stride: 0x8,
+    },
+    Register {
+        name: "RX_VLAN",
+        offset: RX_VLAN,
+        access: Access::WriteOnly,
+        reset: None,
+        count: 128,
+        stride: 0x4,
+    },
+    Register {
         name: "TX_EMPTY",
         offset: TX_EMPTY,
         access: Access::ReadWrite,
@@ -1013,6 +1296,54 @@ pub const REGISTERS: &[Register] = &[
         offset: TX_EMPTY_CAPS,
         access: Access::ReadOnly,
         reset: Some(0x0000000e),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "COAL_PACKETS",
+        offset: COAL_PACKETS,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 128,
+        stride: 0x8,
+    },
+    Register {
+        name: "COAL_TIME",
+        offset: COAL_TIME,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 128,
+        stride: 0x8,
+    },
+    Register {
+        name: "COAL_RX_PACKETS",
+        offset: COAL_RX_PACKETS,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "COAL_RX_TIME",
+        offset: COAL_RX_TIME,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "COAL_TX_PACKETS",
+        offset: COAL_TX_PACKETS,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
+        count: 1,
+        stride: 0,
+    },
+    Register {
+        name: "COAL_TX_TIME",
+        offset: COAL_TX_TIME,
+        access: Access::ReadWrite,
+        reset: Some(0x00000000),
         count: 1,
         stride: 0,
     },
