@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::lro::{self, LroError, LroOptions, LroRequest, Profile};
 use crate::pci::{DmaRegion, Interrupts, PciError, PciFunction, Woken};
 use crate::queue::{DmaBuffer, Limits, QueuePair, RxOptions, RxQueue, TxOptions, TxQueue, Wakeup};
+use crate::rss::RssError;
 use crate::stats::{CardStats, Window};
 use crate::virtio::split::{QueueOptions, SplitQueue};
 use crate::virtio::{Doorbell, Link, NetConfig, Transport};
@@ -351,9 +352,50 @@ impl Device {
         }
     }
 
-    /// Queue pairs in use.
+    /// Queue pairs that were opened.
     pub fn queue_pairs(&self) -> u16 {
         self.pairs
+    }
+
+    /// Changes over how many of them received frames are spread, from pair 0 on. What the card holds
+    /// for merging is delivered first. Frames that are in the rings of the others already stay there
+    /// for their owners; transmission may go on by every pair.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for more than were opened, [`Error::Rss`] if the table of
+    /// [`Device::set_rss`] names one of those that would go: nothing is changed then.
+    pub fn set_receiving_pairs(&self, pairs: u16) -> Result<(), Error> {
+        if pairs == 0 || pairs > self.pairs {
+            return Err(Error::Setting {
+                what: "the number of queue pairs that receive",
+                value: pairs.into(),
+                must: format!("{} were opened; give 1 to {0}", self.pairs),
+            });
+        }
+        let Some(window) = &self.window else {
+            // Without a window there is one.
+            return Ok(());
+        };
+        if window.has_steering()
+            && let Some(rss) = self.rss()?
+            && rss.last_pair() >= pairs
+        {
+            let pair = rss.last_pair();
+            return Err(RssError::Pair {
+                pair,
+                in_use: pairs,
+            }
+            .into());
+        }
+        window.set_pairs_in_use(pairs)
+    }
+
+    /// Over how many queue pairs received frames are spread.
+    ///
+    /// # Errors
+    /// When the card cannot be reached.
+    pub fn receiving_pairs(&self) -> Result<u16, Error> {
+        self.window.as_ref().map_or(Ok(1), Window::pairs_in_use)
     }
 
     /// MAC address.

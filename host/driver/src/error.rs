@@ -5,10 +5,15 @@ use std::time::Duration;
 use ferronic_spec::Features;
 use thiserror::Error;
 
+use crate::coalesce::CoalesceError;
 use crate::completion::CompletionError;
+use crate::filter::FilterError;
+use crate::follow::FollowError;
 use crate::lro::LroError;
 use crate::offload::OffloadError;
 use crate::pci::PciError;
+use crate::readback::ReadbackError;
+use crate::rss::RssError;
 use crate::tap::TapError;
 
 /// What the device wrote into a ring or a frame header that it must not.
@@ -169,6 +174,21 @@ pub enum Error {
     /// The card does not merge as it was asked to.
     #[error(transparent)]
     Lro(#[from] LroError),
+    /// Received frames cannot be spread as it was asked.
+    #[error(transparent)]
+    Rss(#[from] RssError),
+    /// The card does not follow what is transmitted as it was asked to.
+    #[error(transparent)]
+    Follow(#[from] FollowError),
+    /// The card does not filter received frames as it was asked to.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// The card does not coalesce notifications as it was asked to.
+    #[error(transparent)]
+    Coalesce(#[from] CoalesceError),
+    /// The card did not keep a setting.
+    #[error(transparent)]
+    Readback(#[from] ReadbackError),
     /// The interface of a bridge failed.
     #[error(transparent)]
     Tap(#[from] TapError),

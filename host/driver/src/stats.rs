@@ -1,12 +1,16 @@
 //! The card's own register window: identification, counters, pairs in use.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use ferronic_spec::window as w;
 
 use crate::completion::{TxEmpty, TxInterrupts};
 use crate::error::Error;
+use crate::filter::{FilterOptions, Rows};
 use crate::lro::{Lro, LroCounters};
 use crate::pci::PciFunction;
 use crate::pci::caps::Place;
+use crate::rss::RssOptions;
 use crate::virtio::Transport;
 use crate::virtio::transport::Registers;
 
@@ -47,12 +51,13 @@ pub struct CardStats {
 }
 
 /// The counters of the whole card.
-const DEVICE_COUNTERS: [(&str, u64); 12] = [
+const DEVICE_COUNTERS: [(&str, u64); 13] = [
     ("rx_short", w::RX_SHORT),
     ("rx_long", w::RX_LONG),
     ("rx_abort", w::RX_ABORT),
     ("rx_no_buffer", w::RX_NO_BUFFER),
     ("rx_fifo_full", w::RX_FIFO_FULL),
+    ("rx_filtered", w::RX_FILTERED),
     ("tx_bad_frame", w::TX_BAD_FRAME),
     ("pcie_unexpected_cpl", w::PCIE_UNEXPECTED_CPL),
     ("pcie_error_cpl", w::PCIE_ERROR_CPL),
@@ -69,6 +74,15 @@ pub struct Window {
     data_bytes: u16,
     version: (u16, u16),
     features: u32,
+    kept: Mutex<Kept>,
+}
+
+/// Settings whose registers cannot be read.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub rss: Option<RssOptions>,
+    pub filter: FilterOptions,
+    pub rows: Rows,
 }
 
 impl Window {
@@ -109,6 +123,7 @@ impl Window {
             version: (major as u16, minor as u16),
             features: registers.read32(w::FEATURES)?,
             registers,
+            kept: Mutex::default(),
         })
     }
 
@@ -125,6 +140,31 @@ impl Window {
     /// Version of the window, major and minor.
     pub fn version(&self) -> (u16, u16) {
         self.version
+    }
+
+    pub(crate) fn registers(&self) -> &Registers {
+        &self.registers
+    }
+
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        // What it guards is whole after each statement.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the card steers received frames by receive-side scaling ([`crate::rss`]) and by the
+    /// queue that transmits ([`crate::follow`]).
+    pub fn has_steering(&self) -> bool {
+        w::FEATURES_STEERING.get(self.features) == 1
+    }
+
+    /// Whether the card filters received frames ([`crate::filter`]).
+    pub fn has_filters(&self) -> bool {
+        w::FEATURES_FILTERS.get(self.features) == 1
+    }
+
+    /// Whether the card coalesces notifications ([`crate::coalesce`]).
+    pub fn has_coalescing(&self) -> bool {
+        w::FEATURES_COALESCING.get(self.features) == 1
     }
 
     /// Whether the card has large receive offload.
