@@ -430,17 +430,26 @@ impl Device {
 
     /// Waits for an interrupt; `None` if none came in time.
     pub fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error> {
-        let vector = self.interrupts()?.wait(timeout)?;
-        vector.map(|vector| self.event(vector)).transpose()
+        Wait::wait(self, timeout)
     }
 
     /// Waits for an interrupt, or until `other` can be read.
     pub fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error> {
-        Ok(match self.interrupts()?.wait_or(other, timeout)? {
-            Woken::Vector(vector) => Wake::Event(self.event(vector)?),
-            Woken::Readable => Wake::Readable,
-            Woken::TimedOut => Wake::TimedOut,
-        })
+        Wait::wait_or(self, other, timeout)
+    }
+
+    /// The interrupts of a pair's queues, for a thread that has the pair to wait for: the device no
+    /// longer reports them. `None` with [`Wakeup::Polled`].
+    ///
+    /// # Errors
+    /// [`PciError::Unsupported`] for a card in the same process, which one thread drives.
+    pub fn take_waiter(&mut self, pair: u16) -> Result<Option<Waiter>, Error> {
+        let Some(interrupts) = &mut self.interrupts else {
+            return Ok(None);
+        };
+        let vectors = [2 * pair + 1, 2 * pair + 2];
+        let interrupts = interrupts.part(&vectors)?;
+        Ok(Some(Waiter { interrupts }))
     }
 
     fn interrupts(&self) -> Result<&dyn Interrupts, Error> {
@@ -452,15 +461,11 @@ impl Device {
     }
 
     fn event(&self, vector: u16) -> Result<Event, Error> {
-        let Some(queue) = vector.checked_sub(1) else {
+        let event = event(vector);
+        if event == Event::Config {
             self.check()?;
-            return Ok(Event::Config);
-        };
-        Ok(if queue % 2 == 0 {
-            Event::Receive(queue / 2)
-        } else {
-            Event::Transmit(queue / 2)
-        })
+        }
+        Ok(event)
     }
 
     /// Waits until frames that completed have left, too: the card completes a frame when it has read
@@ -553,6 +558,64 @@ impl Device {
     /// Resets the card. Queues that are still around see nothing more.
     pub fn close(self) -> Result<(), Error> {
         self.core.close()
+    }
+}
+
+/// What a vector is about.
+fn event(vector: u16) -> Event {
+    match vector.checked_sub(1) {
+        None => Event::Config,
+        Some(queue) if queue % 2 == 0 => Event::Receive(queue / 2),
+        Some(queue) => Event::Transmit(queue / 2),
+    }
+}
+
+/// Something that can be waited for: a card, or the interrupts of a pair.
+pub trait Wait {
+    /// Waits for an interrupt; `None` if none came in time.
+    ///
+    /// # Errors
+    /// When the card cannot be reached, or met an error.
+    fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error>;
+
+    /// Waits for an interrupt, or until `other` can be read.
+    ///
+    /// # Errors
+    /// As [`Wait::wait`].
+    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error>;
+}
+
+impl Wait for Device {
+    fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error> {
+        let vector = self.interrupts()?.wait(timeout)?;
+        vector.map(|vector| self.event(vector)).transpose()
+    }
+
+    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error> {
+        Ok(match self.interrupts()?.wait_or(other, timeout)? {
+            Woken::Vector(vector) => Wake::Event(self.event(vector)?),
+            Woken::Readable => Wake::Readable,
+            Woken::TimedOut => Wake::TimedOut,
+        })
+    }
+}
+
+/// The interrupts of one queue pair, with the thread that has it ([`Device::take_waiter`]).
+pub struct Waiter {
+    interrupts: Box<dyn Interrupts>,
+}
+
+impl Wait for Waiter {
+    fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error> {
+        Ok(self.interrupts.wait(timeout)?.map(event))
+    }
+
+    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error> {
+        Ok(match self.interrupts.wait_or(other, timeout)? {
+            Woken::Vector(vector) => Wake::Event(event(vector)),
+            Woken::Readable => Wake::Readable,
+            Woken::TimedOut => Wake::TimedOut,
+        })
     }
 }
 

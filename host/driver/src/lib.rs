@@ -22,11 +22,12 @@ pub mod selftest;
 pub mod stats;
 pub mod tap;
 pub mod virtio;
+pub mod workers;
 pub mod xps;
 
 pub use coalesce::{CoalesceError, Coalescing, Direction};
 pub use completion::{CompletionPolicy, TxPort};
-pub use device::{Device, DeviceConfig, Event, Wake};
+pub use device::{Device, DeviceConfig, Event, Wait, Waiter, Wake};
 pub use error::{Error, QueueFault};
 pub use ferronic_spec as spec;
 pub use filter::{FilterError, FilterOptions};

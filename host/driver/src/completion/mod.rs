@@ -15,7 +15,7 @@ mod state;
 pub use crate::queue::{Progress, Watch};
 pub use error::CompletionError;
 pub use policy::{CompletionPolicy, HOLDOFF, MARK, MAX_AGE, PACKETS, PERIOD};
-pub use port::{Push, SenderId, TxPort};
+pub use port::{Push, PushFlow, SenderId, TxPort};
 pub use registers::TxInterrupts;
 
 pub(crate) use policy::{EventRule, Release};

@@ -7,6 +7,7 @@ use super::{CompletionError, Release};
 use crate::error::Error;
 use crate::offload::TxOffload;
 use crate::queue::{PushResult, TxPart, TxQueue, Wanted};
+use crate::xps::InFlight;
 
 /// A sender of a [`TxPort`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +28,19 @@ pub enum Push {
     NoBudget,
     /// The ring is full, likewise.
     NoRoom,
+}
+
+/// What came of a frame of a sender's [`Flow`](crate::xps::Flow).
+#[derive(Debug)]
+#[must_use = "a frame that was not queued was not sent"]
+pub enum PushFlow {
+    /// As [`Push::Queued`]; the frame is in flight until the card has completed it.
+    Queued,
+    /// As [`Push::NoBudget`]. Try again with what is given back, on this queue: the flow counts the
+    /// frame as in flight, so that its next one does not go another way. To drop the frame, drop it.
+    NoBudget(InFlight),
+    /// As [`Push::NoRoom`], likewise.
+    NoRoom(InFlight),
 }
 
 #[derive(Debug)]
@@ -60,6 +74,23 @@ struct Charge {
     bytes: usize,
 }
 
+/// A frame of a flow. If the port goes while the card may still send it, its flow stays where it is.
+#[derive(Debug, Default)]
+struct Held(Option<InFlight>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        std::mem::forget(self.0.take());
+    }
+}
+
+/// What is told of a frame by its name.
+#[derive(Debug, Default)]
+struct Named {
+    charge: Option<Charge>,
+    flight: Held,
+}
+
 /// Room in the ring that is kept for a sender.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
@@ -83,7 +114,7 @@ pub struct TxPort {
     senders: Vec<Sender>,
     free_slots: Vec<u32>,
     /// By the name of a frame, which is one more than the index.
-    charges: Vec<Option<Charge>>,
+    named: Vec<Named>,
     free_names: Vec<u32>,
     /// Waiting for room in the ring, in the order of their coming.
     stopped: VecDeque<SenderId>,
@@ -104,7 +135,7 @@ impl TxPort {
             tx,
             senders: Vec::new(),
             free_slots: Vec::new(),
-            charges: Vec::new(),
+            named: Vec::new(),
             free_names: Vec::new(),
             stopped: VecDeque::new(),
             turns: Vec::new(),
@@ -120,8 +151,8 @@ impl TxPort {
         &self.tx
     }
 
-    /// The queue, for example to reset it: what its frames took is given back when the port is next
-    /// told to do something.
+    /// The queue, for example to reset it: what its frames took is given back, and flows are told, when
+    /// the port is next told to do something.
     pub fn queue_mut(&mut self) -> &mut TxQueue {
         &mut self.tx
     }
@@ -174,6 +205,43 @@ impl TxPort {
         parts: &[TxPart<'_>],
         offload: TxOffload,
     ) -> Result<Push, Error> {
+        self.send_held(id, parts, offload, &mut Held::default())
+    }
+
+    /// Queues a frame of a flow ([`Flow::send`](crate::xps::Flow::send)) of a sender: the frame is in
+    /// flight until *the card* has completed it, also where the policy gives the sender's bytes back
+    /// before. So senders that share a queue may each have flows that move between queues.
+    ///
+    /// # Errors
+    /// As [`TxPort::send`]; the frame is not in flight then.
+    pub fn send_flow(
+        &mut self,
+        id: SenderId,
+        flight: InFlight,
+        parts: &[TxPart<'_>],
+        offload: TxOffload,
+    ) -> Result<PushFlow, Error> {
+        let mut held = Held(Some(flight));
+        let pushed = self.send_held(id, parts, offload, &mut held);
+        let flight = held.0.take();
+        Ok(match (pushed?, flight) {
+            (Push::NoBudget, Some(flight)) => PushFlow::NoBudget(flight),
+            (Push::NoRoom, Some(flight)) => PushFlow::NoRoom(flight),
+            (_, flight) => {
+                drop(flight);
+                PushFlow::Queued
+            }
+        })
+    }
+
+    /// Queues a frame; what was held is with the frame then.
+    fn send_held(
+        &mut self,
+        id: SenderId,
+        parts: &[TxPart<'_>],
+        offload: TxOffload,
+        held: &mut Held,
+    ) -> Result<Push, Error> {
         let len = parts.iter().map(TxPart::len).sum();
         let sender = self.sender(id)?;
         if sender.closing {
@@ -205,16 +273,27 @@ impl TxPort {
             self.want()?;
             return Ok(Push::NoBudget);
         }
-        let pushed = if charge {
-            let name = self.charge(id, len);
-            let pushed = self.push(name, parts, offload);
-            if !matches!(pushed, Ok(PushResult::Queued)) {
-                self.discharge(name);
-            }
-            pushed?
-        } else {
-            self.push_copied(parts, offload)?
+        let charged = charge.then_some(Charge {
+            sender: id,
+            bytes: len,
+        });
+        let name = match (charged, &held.0) {
+            // Nobody is told of its completion.
+            (None, None) => 0,
+            _ => self.name(charged),
         };
+        let pushed = match charge {
+            true => self.push(name, parts, offload),
+            false => self.push_copied(name, parts, offload),
+        };
+        if matches!(pushed, Ok(PushResult::Queued)) {
+            if let Some(named) = (name as usize).checked_sub(1) {
+                self.named[named].flight = Held(held.0.take());
+            }
+        } else if name != 0 {
+            self.complete(name);
+        }
+        let pushed = pushed?;
         self.settle();
         if pushed == PushResult::Queued {
             self.take_turn(id);
@@ -306,11 +385,12 @@ impl TxPort {
     /// Pushes a frame whose memory is not the card's afterwards.
     fn push_copied(
         &mut self,
+        name: u32,
         parts: &[TxPart<'_>],
         offload: TxOffload,
     ) -> Result<PushResult, Error> {
         if !parts.iter().any(|part| matches!(part, TxPart::Shared(_))) {
-            return self.push(0, parts, offload);
+            return self.push(name, parts, offload);
         }
         let mut copy = std::mem::take(&mut self.copy);
         copy.clear();
@@ -320,32 +400,33 @@ impl TxPort {
             copy.resize(from + part.len(), 0);
             result = result.and_then(|()| part.peek(&mut copy[from..]).map(drop));
         }
-        let result = result.and_then(|()| self.push(0, &[TxPart::Bytes(&copy)], offload));
+        let result = result.and_then(|()| self.push(name, &[TxPart::Bytes(&copy)], offload));
         self.copy = copy;
         result
     }
 
-    /// Takes from a sender's buffer; the name that gives it back.
-    fn charge(&mut self, sender: SenderId, bytes: usize) -> u32 {
-        self.senders[sender.slot as usize].charged += bytes;
-        let charge = Some(Charge { sender, bytes });
-        match self.free_names.pop() {
-            Some(name) => {
-                self.charges[name as usize - 1] = charge;
-                name
-            }
-            None => {
-                self.charges.push(charge);
-                self.charges.len() as u32
-            }
+    /// A name for a frame, which gives back what it takes from its sender's buffer.
+    fn name(&mut self, charge: Option<Charge>) -> u32 {
+        if let Some(charge) = charge {
+            self.senders[charge.sender.slot as usize].charged += charge.bytes;
         }
+        let name = self.free_names.pop().unwrap_or_else(|| {
+            self.named.push(Named::default());
+            self.named.len() as u32
+        });
+        self.named[name as usize - 1].charge = charge;
+        name
     }
 
-    fn discharge(&mut self, name: u32) {
-        let Some(charge) = self.charges[name as usize - 1].take() else {
+    /// A frame is completed, or never was: nothing of it is in flight.
+    fn complete(&mut self, name: u32) {
+        let named = &mut self.named[name as usize - 1];
+        drop(named.flight.0.take());
+        let charge = named.charge.take();
+        self.free_names.push(name);
+        let Some(charge) = charge else {
             return;
         };
-        self.free_names.push(name);
         let id = charge.sender;
         let sender = &mut self.senders[id.slot as usize];
         sender.charged -= charge.bytes;
@@ -394,7 +475,7 @@ impl TxPort {
     /// Gives back what completed frames took, and lets those go on who waited for it.
     fn settle(&mut self) {
         while let Some(name) = self.tx.take_completed() {
-            self.discharge(name);
+            self.complete(name);
         }
         self.tx.update_wanted(self.wanted());
         self.give_turns();
@@ -483,7 +564,8 @@ impl TxPort {
         at.and_then(|at| self.closed.remove(at)).is_some()
     }
 
-    /// Gives the queue up; what senders have outstanding is sent all the same.
+    /// Gives the queue up; what senders have outstanding is sent all the same, and flows of which
+    /// something is stay on it.
     pub fn into_queue(self) -> TxQueue {
         self.tx
     }

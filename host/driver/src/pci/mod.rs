@@ -59,6 +59,20 @@ pub trait RegisterIo: Send + Sync {
 pub trait Interrupts: Send {
     /// Number of vectors that were enabled.
     fn count(&self) -> u16;
+    /// Takes some vectors out, for another thread to wait for: they keep their numbers, and this value
+    /// no longer reports them. Vectors are disabled when the last part is dropped.
+    ///
+    /// # Errors
+    /// [`PciError::Unsupported`] where there is no such thing: a simulator in the same process has one
+    /// thread. Also if one of them was taken out already.
+    fn part(&mut self, vectors: &[u16]) -> Result<Box<dyn Interrupts>, PciError> {
+        let _ = vectors;
+        Err(PciError::Unsupported(
+            "interrupts of this card can only be waited for by one thread; use one queue pair, or \
+             poll"
+                .into(),
+        ))
+    }
     /// Waits until a vector fires and consumes it; `None` if none did within `timeout`.
     ///
     /// A vector that fired several times since it was last reported is reported at least once.

@@ -9,7 +9,7 @@ use ferronic_spec::net::{HEADER_LEN, HeaderFlags, MAX_FRAME, MAX_SEGMENTED_FRAME
 use zerocopy::FromBytes;
 
 use super::{Tap, TapError};
-use crate::device::Device;
+use crate::device::Wait;
 use crate::error::Error;
 use crate::offload::{Segmentation, TxOffload};
 use crate::queue::{MAX_BURST, PushResult, QueuePair, RxFrame};
@@ -49,7 +49,7 @@ pub struct BridgeStats {
 ///
 /// Frames from every pair go to the interface; what comes from there leaves by the first.
 pub struct Bridge<'a> {
-    device: &'a Device,
+    waits: &'a dyn Wait,
     pairs: Vec<QueuePair>,
     tap: Tap,
     /// A frame of the host's with its header, and one byte more: what fills it is too long.
@@ -60,12 +60,12 @@ pub struct Bridge<'a> {
 }
 
 impl<'a> Bridge<'a> {
-    /// Joins them. The card must have been opened with
-    /// [`Wakeup::Interrupt`](crate::Wakeup::Interrupt) for [`Bridge::run`].
+    /// Joins them. For [`Bridge::run`] `waits` is the card, which must have been opened with
+    /// [`Wakeup::Interrupt`](crate::Wakeup::Interrupt), or the waiter of the only pair.
     ///
     /// # Errors
     /// [`Error::Setting`] without a queue pair.
-    pub fn new(device: &'a Device, pairs: Vec<QueuePair>, tap: Tap) -> Result<Self, Error> {
+    pub fn new(waits: &'a dyn Wait, pairs: Vec<QueuePair>, tap: Tap) -> Result<Self, Error> {
         let Some(first) = pairs.first() else {
             return Err(Error::Setting {
                 what: "the number of queue pairs of a bridge",
@@ -75,7 +75,7 @@ impl<'a> Bridge<'a> {
         };
         let most = first.tx.max_segmented().unwrap_or(MAX_FRAME).max(MAX_FRAME);
         Ok(Self {
-            device,
+            waits,
             pairs,
             tap,
             bytes: vec![0; HEADER_LEN + MAX_SEGMENTED_FRAME + 1].into_boxed_slice(),
@@ -105,11 +105,20 @@ impl<'a> Bridge<'a> {
     /// When card or interface fail. A frame that one of them does not take is counted and dropped.
     pub fn run(&mut self, mut stop: impl FnMut() -> bool) -> Result<(), Error> {
         while !stop() {
-            if !self.turn()? {
-                self.wait()?;
-            }
+            self.step()?;
         }
         Ok(())
+    }
+
+    /// Moves what is there now, or waits until there may be something, for 50 ms at most.
+    ///
+    /// # Errors
+    /// As [`Bridge::run`].
+    pub fn step(&mut self) -> Result<(), Error> {
+        match self.turn()? {
+            true => Ok(()),
+            false => self.wait(),
+        }
     }
 
     /// Moves what is there now, at most a burst each way; false if there was nothing.
@@ -209,9 +218,9 @@ impl<'a> Bridge<'a> {
             return Ok(());
         }
         if room {
-            self.device.wait_or(self.tap.as_fd(), timeout)?;
+            self.waits.wait_or(self.tap.as_fd(), timeout)?;
         } else {
-            self.device.wait(timeout)?;
+            self.waits.wait(timeout)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod lane;
 mod masks;
 mod memory;
 mod order;
+mod port;
 mod random;
 mod rules;
 #[path = "../support/mod.rs"]

@@ -13,8 +13,13 @@ use crate::pci::{Interrupts, PciError, Woken};
 
 /// The enabled vectors.
 pub(super) struct VfioInterrupts {
-    device: Arc<Opened>,
+    enabled: Arc<Enabled>,
     events: EventFds,
+}
+
+/// Vectors are enabled as long as there is one.
+struct Enabled {
+    device: Arc<Opened>,
 }
 
 impl VfioInterrupts {
@@ -42,13 +47,23 @@ impl VfioInterrupts {
                 source,
                 remedy: "the machine may have no interrupt vectors left: use fewer queues",
             })?;
-        Ok(Self { device, events })
+        Ok(Self {
+            enabled: Arc::new(Enabled { device }),
+            events,
+        })
     }
 }
 
 impl Interrupts for VfioInterrupts {
     fn count(&self) -> u16 {
         self.events.count()
+    }
+
+    fn part(&mut self, vectors: &[u16]) -> Result<Box<dyn Interrupts>, PciError> {
+        Ok(Box::new(Self {
+            events: self.events.part(vectors)?,
+            enabled: Arc::clone(&self.enabled),
+        }))
     }
 
     fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError> {
@@ -60,7 +75,7 @@ impl Interrupts for VfioInterrupts {
     }
 }
 
-impl Drop for VfioInterrupts {
+impl Drop for Enabled {
     fn drop(&mut self) {
         if let Err(e) = self.device.card().disable_msix() {
             log::debug!("{e}");

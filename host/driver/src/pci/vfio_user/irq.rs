@@ -13,15 +13,20 @@ use crate::pci::{Interrupts, PciError, Woken};
 
 /// The enabled vectors.
 pub(super) struct EventfdInterrupts {
-    client: Arc<Client>,
+    enabled: Arc<Enabled>,
     events: EventFds,
+}
+
+/// Vectors are enabled as long as there is one.
+struct Enabled {
+    client: Arc<Client>,
 }
 
 impl EventfdInterrupts {
     /// Sends an eventfd for each of `count` vectors, at most `block` in a message.
     pub(super) fn enable(client: Arc<Client>, count: u16, block: usize) -> Result<Self, PciError> {
         let this = Self {
-            client,
+            enabled: Arc::new(Enabled { client }),
             events: EventFds::new(count)?,
         };
         for (i, part) in this.events.fds().chunks(block.max(1)).enumerate() {
@@ -33,7 +38,7 @@ impl EventfdInterrupts {
                 start: ((i * block.max(1)) as u32).into(),
                 count: (part.len() as u32).into(),
             };
-            this.client.request::<()>(
+            this.enabled.client.request::<()>(
                 "enabling interrupts",
                 command::DEVICE_SET_IRQS,
                 &[set.as_bytes()],
@@ -49,6 +54,13 @@ impl Interrupts for EventfdInterrupts {
         self.events.count()
     }
 
+    fn part(&mut self, vectors: &[u16]) -> Result<Box<dyn Interrupts>, PciError> {
+        Ok(Box::new(Self {
+            events: self.events.part(vectors)?,
+            enabled: Arc::clone(&self.enabled),
+        }))
+    }
+
     fn wait(&self, timeout: Duration) -> Result<Option<u16>, PciError> {
         self.events.wait(timeout)
     }
@@ -58,7 +70,7 @@ impl Interrupts for EventfdInterrupts {
     }
 }
 
-impl Drop for EventfdInterrupts {
+impl Drop for Enabled {
     fn drop(&mut self) {
         let set = SetIrqs {
             argsz: (size_of::<SetIrqs>() as u32).into(),
