@@ -2,9 +2,10 @@
 //
 // Deadlines of open contexts: the gap since the last segment, the hold time since the first,
 // whichever ends first. All are looked at in turn, one a cycle, so that one is found at most
-// Contexts + 2 cycles late; a look within three cycles of a touch of its context does not count,
-// and that context waits for the next round. It is offered with `due_o` until it closes or another
-// segment comes to it.
+// Contexts + 2 cycles late. What a look finds may be older than a touch of its context within three
+// cycles; then it does not count, except that no touch but a first one moves the end of the hold
+// time: so that is found at most a round later still, however often segments come. It is offered
+// with `due_o` until it closes or, if it is due by the gap, another segment comes to it.
 //
 // Times are the low 25 bits of the time base; both settings are below 2^23, so that differences
 // tell what is over, even if a context is closed late. For skipping idle time: after a whole round
@@ -59,11 +60,13 @@ module lro_timer
   assign hold_end = first_q ? hold_end_q : hold_old;
   wire [24:0] apart = hold_end - gap_end_q;
   logic [24:0] apart_q, hold_at_q, gap_at_q;
-  logic        touch2_q, touch3_q;
+  logic        touch2_q, touch3_q, first2_q, first3_q;
   ctx_t        ctx2_q, ctx3_q;
   always_ff @(posedge clk_i) begin
     touch2_q  <= touch_q && rst_ni;
     touch3_q  <= touch2_q && rst_ni;
+    first2_q  <= first_q;
+    first3_q  <= first2_q;
     ctx2_q    <= ctx_q;
     ctx3_q    <= ctx2_q;
     apart_q   <= apart;
@@ -93,10 +96,12 @@ module lro_timer
   logic [CtxW+1:0] quiet_q;       // cycles without a change, up to two rounds
   wire  [24:0]   next_left = next_q - time_i;
   logic [Contexts-1:0] open_q;
-  // What was looked up may be older than a touch.
-  function automatic logic touched(input ctx_t ctx);
-    touched = (touch_i && ctx_i == ctx) || (touch_q && ctx_q == ctx) ||
-              (touch2_q && ctx2_q == ctx) || (touch3_q && ctx3_q == ctx);
+  // What was looked up may be older than a touch, and moved by it.
+  function automatic logic moved(input ctx_t ctx, input logic by_hold);
+    moved = (touch_i && ctx_i == ctx && !(by_hold && !first_i)) ||
+            (touch_q && ctx_q == ctx && !(by_hold && !first_q)) ||
+            (touch2_q && ctx2_q == ctx && !(by_hold && !first2_q)) ||
+            (touch3_q && ctx3_q == ctx && !(by_hold && !first3_q));
   endfunction
   wire           change = touch_i || touch_q || touch2_q || touch3_q || (open_q != open_i);
 
@@ -110,8 +115,9 @@ module lro_timer
     end else begin
       scan_q  <= scan_q + 1'b1;
       valid_q <= open_i[scan_q];
-      if (due_o) due_o <= open_i[due_ctx_o] && !touched(due_ctx_o);
-      else       due_o <= valid_q && over && open_i[look_q] && !touched(look_q);
+      if (due_o) due_o <= open_i[due_ctx_o] && !moved(due_ctx_o, due_hold_o);
+      else       due_o <= valid_q && over && open_i[look_q] &&
+                          !moved(look_q, found_q.hold);
       if (change) begin
         quiet_q <= '0;
         some_q  <= 1'b0;

@@ -94,5 +94,5 @@ fn run(seed: u64, rng: &mut Rng) -> Result<(), Failure> {
 
 #[test]
 fn what_is_due_is_found_soon_and_no_time_is_skipped_over_it() {
-    for_seeds(if nightly() { 2000 } else { 100 }, run);
+    for_seeds(if nightly() { 10_000 } else { 1000 }, run);
 }
