@@ -42,6 +42,7 @@ rtl/virtio/vq_table.sv
 rtl/virtio/vq_used.sv
 rtl/virtio/vq_walker.sv
 rtl/regs/regs_lro.sv
+rtl/regs/regs_rx.sv
 rtl/regs/regs_window.sv
 rtl/lro/lro_close.sv
 rtl/lro/lro_closing.sv
@@ -54,11 +55,14 @@ rtl/lro/lro_walk.sv
 rtl/rx/rx_fifo.sv
 rtl/rx/rx_path.sv
 rtl/rx/rx_check.sv
+rtl/rx/rx_filter.sv
+rtl/rx/rx_hash.sv
 rtl/rx/rx_steer.sv
 rtl/rx/rx_tokens.sv
 rtl/rx/rx_writer.sv
 rtl/tx/tx_complete.sv
 rtl/tx/tx_fifo.sv
+rtl/tx/tx_flow.sv
 rtl/tx/tx_header.sv
 rtl/tx/tx_offload.sv
 rtl/tx/tx_path.sv

@@ -18,6 +18,8 @@ module ferronic_core
   parameter int unsigned LroContexts = 16,  // flows whose segments are merged at once; 0: none
   parameter bit LroRelaxed = 1'b1,          // there is a profile that cannot be undone, too
   parameter bit TxEmpty = 1'b1,             // ring-empty interrupts, max-age, markers
+  parameter bit Steering = 1'b1,            // by RSS, or by the queue that transmits
+  parameter bit Filters = 1'b1,             // of received frames
   localparam int unsigned BytesW = $clog2(DataW / 8) + 1
 ) (
   input  logic              clk_i,
@@ -243,12 +245,20 @@ module ferronic_core
   qid_t         irq_q;
   frame_event_t rx_event, tx_event;
   logic [6:0]   pairs_in_use;
-  logic [11:0]  card_event;
+  logic [12:0]  card_event;
+  steer_cfg_t   steer;
+  steer_write_t steer_write;
+  filter_cfg_t  filter;
+  filter_write_t filter_write;
+  tx_flow_t     tx_flow;
+  logic         hash_report, flow_armed;
+  logic [31:0]  flow_left;
 
   virtio_engine #(
     .DataW(DataW), .NumQueues(NumQueues), .NumVectors(NumVectors), .RxDepth(RxDepth),
     .TxDepth(TxDepth), .MaxBuffers(MaxBuffers), .Lro(Lro),
-    .LroContexts(LroContexts), .LroRelaxed(LroRelaxed), .TxEmpty(TxEmpty), .TimeSkip(TimeSkip)
+    .LroContexts(LroContexts), .LroRelaxed(LroRelaxed), .TxEmpty(TxEmpty),
+    .Steering(Steering), .Filters(Filters), .TimeSkip(TimeSkip)
   ) u_virtio (
     .clk_i, .rst_ni,
     .fn_rst_i          (fn_rst),
@@ -334,20 +344,26 @@ module ferronic_core
     .lro_flush_o       (lro_flush),
     .lro_flushed_i     (lro_flushed),
     .lro_event_i       (lro_event),
+    .steer_o           (steer),
+    .steer_write_o     (steer_write),
+    .hash_report_o     (hash_report),
+    .filter_o          (filter),
+    .filter_write_o    (filter_write),
     .broken_o          (broken),
     .irq_event_o       (irq_event),
     .irq_event_q_o     (irq_q)
   );
 
   // ---------------------------------------------------------------- receive
-  logic        rx_short, rx_long, rx_abort, rx_full, rx_nobuf, rx_other;
+  logic        rx_short, rx_long, rx_abort, rx_full, rx_nobuf, rx_other, rx_filtered;
   qid_t        rxb_commit_q, rxb_rewind_q, txb_commit_q;
   // With an MTU on offer, larger frames are never passed up (virtio 1.2, "Feature bits").
   wire [15:0]  max_frame = (strap_i.mtu == '0) ? 16'(MaxFrameBytes)
                                                : strap_i.mtu + 16'(MinFrameBytes);
 
   rx_path #(.DataW(DataW), .MaxBuffers(MaxBuffers), .LroContexts(LroContexts),
-            .LroRelaxed(LroRelaxed), .QueuePairs(QueuePairs)) u_rx (
+            .LroRelaxed(LroRelaxed), .QueuePairs(QueuePairs), .Steering(Steering),
+            .Filters(Filters), .TimeSkip(TimeSkip)) u_rx (
     .clk_i, .rst_ni,
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),
@@ -366,7 +382,14 @@ module ferronic_core
     .lro_flush_i    (lro_flush),
     .lro_flushed_o  (lro_flushed),
     .clear_i        (clear),
-    .time_i         (time_q[24:0]),
+    .time_i         (time_q),
+    .steer_i        (steer),
+    .steer_write_i  (steer_write),
+    .flow_i         (tx_flow),
+    .filter_i       (filter),
+    .filter_write_i (filter_write),
+    .flow_armed_o   (flow_armed),
+    .flow_left_o    (flow_left),
     .quiet_o        (rx_quiet),
     .timer_armed_o  (lro_armed),
     .timer_left_o   (lro_left),
@@ -401,6 +424,7 @@ module ferronic_core
     .drop_long_o    (rx_long),
     .drop_abort_o   (rx_abort),
     .drop_full_o    (rx_full),
+    .drop_filter_o  (rx_filtered),
     .drop_nobuf_o   (rx_nobuf),
     .drop_other_o   (rx_other)
   );
@@ -408,7 +432,7 @@ module ferronic_core
   // ---------------------------------------------------------------- transmit
   logic tx_short, tx_long, tx_unable, tx_read, tx_other;
 
-  tx_path #(.DataW(DataW), .QueuePairs(QueuePairs)) u_tx (
+  tx_path #(.DataW(DataW), .QueuePairs(QueuePairs), .Steering(Steering)) u_tx (
     .clk_i, .rst_ni,
     .fn_rst_i       (fn_rst),
     .pause_i        (pause),
@@ -447,12 +471,13 @@ module ferronic_core
     .drop_offload_o (tx_unable),
     .drop_read_o    (tx_read),
     .drop_other_o   (tx_other),
+    .flow_o         (tx_flow),
     .tx_valid_o, .tx_ready_i, .tx_last_o, .tx_abort_o, .tx_bytes_o, .tx_data_o
   );
 
   // In the order of the window's card counters, RX_SHORT first.
   assign card_event = {
-    broken, ev_bad_req, ev_timeout, ev_poisoned, ev_cpl_err, ev_unexpected,
+    rx_filtered, broken, ev_bad_req, ev_timeout, ev_poisoned, ev_cpl_err, ev_unexpected,
     tx_short || tx_long || tx_unable, rx_full, rx_nobuf, rx_abort, rx_long, rx_short
   };
 
@@ -460,7 +485,7 @@ module ferronic_core
   assign drained    = rx_idle && tx_drained && virtio_drained && ep_drained;
   assign idle_o     = (rx_idle || rx_stalled) && tx_idle && virtio_idle && ep_quiet && reset_idle &&
                       TimeSkip;
-  // The least of three times, if any is running.
+  // The least of these times, if any is running.
   logic        any_armed;
   logic [31:0] first_left;
   always_comb begin
@@ -470,11 +495,13 @@ module ferronic_core
     any_armed |= lro_armed;
     if (tx_armed && (!any_armed || {8'd0, tx_left} < first_left)) first_left = {8'd0, tx_left};
     any_armed |= tx_armed;
+    if (flow_armed && (!any_armed || flow_left < first_left)) first_left = flow_left;
+    any_armed |= flow_armed;
   end
   assign deadline_o = (TimeSkip && any_armed) ? time_q + {32'd0, first_left} : '1;
 
   // Commits name the queue of the last request, which the walker knows.
   logic unused;
   assign unused = ^{rxb_commit_q, rxb_rewind_q, txb_commit_q, d3hot, bus_master, ev_irq, irq_event,
-                    irq_q, rx_other, tx_read, tx_other};
+                    irq_q, hash_report, rx_other, tx_read, tx_other};
 endmodule

@@ -102,13 +102,94 @@ package ferronic_pkg;
     logic       sum_ok;  // the sum of an IPv4 header that is whole and not too short is right
   } hdr_found_t;
 
+  // Hash types of receive-side scaling, as virtio numbers them (bits of hash_types) and as it
+  // reports them (virtio 1.2, "Hash calculation for incoming packets").
+  typedef struct packed {
+    logic udp6;
+    logic tcp6;
+    logic ip6;
+    logic udp4;
+    logic tcp4;
+    logic ip4;
+  } hash_types_t;
+  typedef enum logic [2:0] {
+    HashNone = 3'd0,
+    HashIp4  = 3'd1,
+    HashTcp4 = 3'd2,
+    HashUdp4 = 3'd3,
+    HashIp6  = 3'd4,
+    HashTcp6 = 3'd5,
+    HashUdp6 = 3'd6
+  } hash_report_e;
+
+  // A word of a frame's headers and what the hash covers of it, in the order of the frame: the
+  // addresses, then the ports. `first` comes with the first word that has any of it or is `last`.
+  typedef struct packed {
+    logic             first;
+    logic             last;
+    hash_report_e     report; // with last
+    logic [3:0]       take;   // halves of the word
+    logic [3:0][15:0] half;   // of 2 bytes, big endian, in the order of the frame
+  } hash_word_t;
+
   // What is known of a received frame when it is whole.
   typedef struct packed {
     logic        sum_ok;     // its checksums are right
     hdr_found_t  found;
     logic [15:0] addr_hash;  // equal for frames between the same addresses
     logic [15:0] port_hash;  // equal for frames between the same ports
+    logic        rss;        // there is a hash for receive-side scaling
+    logic [6:0]  rss_low;    // its lowest bits
   } rx_verdict_t;
+
+  // ---------------------------------------------------------------- steering and filters
+  // Steering of received frames, as it is in use.
+  typedef struct packed {
+    logic        hash;         // hashes are computed
+    logic        steer;        // and steer
+    logic        bank;         // half of key and table that is in use; the other is staged
+    hash_types_t types;
+    logic [6:0]  mask;         // bits of the hash that choose an entry of the table
+    logic [5:0]  unclassified; // pair of frames without a hash
+    logic        follow;       // otherwise: flows are received where they were sent from
+    logic [5:0]  period;       // flows age every 2^period cycles
+  } steer_cfg_t;
+
+  // A write into what is staged: an entry of the table, or four bytes of the key.
+  typedef struct packed {
+    logic        table_we;
+    logic        key_we;
+    logic [6:0]  row;
+    logic [31:0] data;         // bits of the key in their order, the first in bit 31; or a pair
+  } steer_write_t;
+
+  // A flow of which a frame is sent, as the frames that answer it have it.
+  typedef struct packed {
+    logic        valid;
+    logic [5:0]  pair;
+    logic [15:0] addr_hash;
+    logic [15:0] port_hash;
+  } tx_flow_t;
+
+  // Which frames are taken, as RX_FILTER has it.
+  typedef struct packed {
+    logic vlan;
+    logic no_broadcast;
+    logic no_unicast;
+    logic no_multicast;
+    logic all_unicast;
+    logic all_multicast;
+    logic promiscuous;
+  } filter_cfg_t;
+
+  // A write into the filters' tables: a row of addresses, or 32 VLANs.
+  typedef struct packed {
+    logic        address_we;
+    logic        vlan_we;
+    logic [6:0]  row;
+    logic        used;
+    logic [47:0] data;         // first byte of the address in bits 7:0; or VLANs in bits 31:0
+  } filter_write_t;
 
   // A whole frame in a frame RAM. `ptr` is the byte address of the virtio header; the first byte of
   // the frame is VirtioHdrBytes further on.

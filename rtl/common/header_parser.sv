@@ -18,6 +18,10 @@
 // comes four cycles after the last word, in order. A frame that is begun anew before its `last`
 // gets none.
 //
+// `hash_o` are the words of a frame, two cycles later, with what the hash of receive-side scaling
+// covers of them: without a fragment's ports, or those of a type that is not asked for; IPv6
+// extension headers are passed over. Only words with some of it come, and the last.
+//
 // `layout_valid_o` comes with the word behind the one in which TCP or UDP begins, in frames of
 // which that is known; fragments are not among them.
 //
@@ -29,7 +33,9 @@ module header_parser
 #(
   parameter int unsigned WindowBytes = 128,
   // Hashes apart, and `found_o`; otherwise `addr_hash_o` is both in one and the others are 0.
-  parameter bit          Apart = 1'b1
+  parameter bit          Apart = 1'b1,
+  // `port_hash_o` is that of the frames that answer.
+  parameter bit          Reverse = 1'b0
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -43,8 +49,12 @@ module header_parser
   input  logic [15:0] tail_sum_i,   // with last: one's complement sum behind the window
   input  logic [13:0] tail_len_i,   // with last: bytes behind the window
 
+  input  hash_types_t hash_types_i,
+
   output logic        layout_valid_o,
   output hdr_layout_t layout_o,
+  output logic        hash_valid_o,
+  output hash_word_t  hash_o,
   output logic        result_valid_o,
   output logic        sum_ok_o,
   output hdr_found_t  found_o,
@@ -281,6 +291,47 @@ module header_parser
     extra1_q  <= l4 ? {2'b00, pseudo} : (last_i && tail_len_i != '0) ? {1'b0, tail_sum_i} : '0;
   end
 
+  // What receive-side scaling covers. Ports count if their type is asked for and they are in the
+  // packet; halves behind the end of the frame do not.
+  wire        want_ports = is_udp ? (v6_q ? hash_types_i.udp6 : hash_types_i.udp4)
+                                  : (v6_q ? hash_types_i.tcp6 : hash_types_i.tcp4);
+  wire        hash_ports = l4 && (l4_long || bad_q) && want_ports; // or longer than we count
+  wire        want_addr = v6_q ? (hash_types_i.ip6 || hash_types_i.tcp6 || hash_types_i.udp6)
+                               : (hash_types_i.ip4 || hash_types_i.tcp4 || hash_types_i.udp4);
+  logic       hash_ports_q, hash_ip_q, hash_fresh_q;
+  logic [3:0] there, hash_take1_q;
+  always_comb begin
+    for (int unsigned j = 0; j < 4; j++) there[j] = !last_i || (bytes_i > 4'(2 * j + 1));
+  end
+  always_ff @(posedge clk_i) begin
+    hash_take1_q <= ((addr & {4{want_addr}}) | (ports & {4{l4 ? hash_ports : hash_ports_q}})) &
+                    there;
+    if (valid_i) begin
+      if (first_i) begin
+        hash_ip_q    <= 1'b0;
+        hash_ports_q <= 1'b0;
+      end else begin
+        if (starts && sound) hash_ip_q <= 1'b1;
+        if (l4) hash_ports_q <= hash_ports;
+      end
+    end
+    if (valid1_q && first1_q) hash_fresh_q <= !hash_valid_o;
+    else if (hash_valid_o) hash_fresh_q <= 1'b0;
+  end
+  assign hash_valid_o = valid1_q && (last1_q || hash_take1_q != '0);
+  always_comb begin
+    hash_o.first = first1_q || hash_fresh_q;
+    hash_o.last  = last1_q;
+    hash_o.take  = hash_take1_q;
+    hash_o.half  = h1_q;
+    if (hash_ports_q) begin
+      hash_o.report = v6_1_q ? (udp_q ? HashUdp6 : HashTcp6) : (udp_q ? HashUdp4 : HashTcp4);
+    end else begin
+      hash_o.report = (hash_ip_q && v6_1_q && hash_types_i.ip6)   ? HashIp6 :
+                      (hash_ip_q && !v6_1_q && hash_types_i.ip4)  ? HashIp4 : HashNone;
+    end
+  end
+
   // Stage 2: sums of the word.
   logic [18:0] l4_2_q;
   logic [17:0] ip_2_q;
@@ -297,7 +348,7 @@ module header_parser
       headers[j] = h1_q[j] & {16{header1_q[j]}};
       addr_fold ^= h1_q[j] & {16{addr1_q[j]}};
       // A source port comes in an odd half, the destination's in an even one.
-      port_fold ^= ((j % 2 == 0) ? rotated(h1_q[j]) : h1_q[j]) & {16{ports1_q[j]}};
+      port_fold ^= (((j % 2 == 0) != Reverse) ? rotated(h1_q[j]) : h1_q[j]) & {16{ports1_q[j]}};
     end
   end
   always_ff @(posedge clk_i) begin

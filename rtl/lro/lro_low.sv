@@ -71,8 +71,9 @@ module lro_low
       unique case (st_q)
         StAsk:   st_q <= StWatch;
         StWatch: begin
-          if (few && of_q_i != '0) st_q <= StFind;
-          else if (take_q) st_q <= StRest;
+          // What it takes itself does not count.
+          if (take_q) st_q <= StRest;
+          else if (few && of_q_i != '0) st_q <= StFind;
         end
         StFind: begin
           if (found_i && !closed_i) st_q <= StDue;

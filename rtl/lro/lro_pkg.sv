@@ -59,7 +59,6 @@ package lro_pkg;
     lro_kind_e    kind;
     logic [15:0]  ptr;      // of the virtio header in the frame RAM
     logic [13:0]  len;      // bytes of the frame
-    logic [ 7:0]  mix;      // of its hash, for steering it again
     qid_t         q;
     lro_cause_e   cause;    // why units close before
     logic         alone;    // it would not begin a unit

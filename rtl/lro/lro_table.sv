@@ -17,7 +17,6 @@
 module lro_table
   import ferronic_pkg::*;
   import lro_pkg::*;
-  import rx_pkg::*;
   import vq_pkg::*;
 #(
   parameter int unsigned DataW = 64,
@@ -35,7 +34,6 @@ module lro_table
   input  logic                tso4_i,
   input  logic                tso6_i,
   input  logic                stop_i,        // nothing is opened or appended
-  input  logic [6:0]          pairs_in_use_i,
 
   // Frames as they are stored, for the copy of their headers; and when they are whole.
   input  logic                beat_valid_i,
@@ -46,6 +44,7 @@ module lro_table
   input  logic                frame_valid_i,
   output logic                frame_ready_o,
   input  rx_frame_t           frame_i,
+  input  qid_t                frame_q_i,
 
   // What to do with a frame.
   output logic                op_valid_o,
@@ -57,6 +56,7 @@ module lro_table
   // Few buffers are left in the queue of the frame at hand: a unit that is to be closed before.
   output qid_t                frame_q_o,
   input  vq_ptr_t             count_i,       // buffers in that queue
+  input  logic                rest_i,        // no frame is taking any
   output logic                low_busy_o,    // it waits for that
   output logic                low_due_o,
   output logic [CtxW-1:0]     low_ctx_o,
@@ -130,7 +130,7 @@ module lro_table
   // ---------------------------------------------------------------- the next frame
   logic        pre_valid_q, pre_looked_q, pre_same_q, pre_same_addr_q;
   rx_frame_t   pre_q;
-  logic [7:0]  pre_mix_q;
+  qid_t        pre_queue_q;
   set_t        pre_hit_q, pre_hit, pre_addr_q, pre_addr;  // same tag, same addresses
   tag_t        pre_tag, cur_tag_q;
   slot_t       pre_slot;
@@ -168,8 +168,8 @@ module lro_table
   end
   always_ff @(posedge clk_i) begin
     if (frame_ready_o) begin
-      pre_q     <= frame_i;
-      pre_mix_q <= mix(frame_i.verdict.addr_hash ^ frame_i.verdict.port_hash);
+      pre_q       <= frame_i;
+      pre_queue_q <= frame_q_i;
     end
     pre_hit_q       <= pre_hit;
     pre_addr_q      <= pre_addr;
@@ -180,7 +180,6 @@ module lro_table
   // ---------------------------------------------------------------- this frame
   logic [15:0] cur_ptr_q;
   logic [13:0] cur_len_q;
-  logic [7:0]  cur_mix_q;
   qid_t        cur_queue_q;
   pair_t       cur_pair;
   assign       cur_pair = cur_queue_q[PairW:1];
@@ -193,12 +192,11 @@ module lro_table
     if (start) begin
       cur_ptr_q <= pre_q.ptr;
       cur_len_q <= pre_q.len[13:0];
-      cur_mix_q <= pre_mix_q;
+      cur_queue_q <= pre_queue_q;
       cur_tag_q <= pre_tag;
       hit_q     <= start_hit;
       addr_hit_q <= start_addr;
     end
-    cur_queue_q <= {scaled_pair(cur_mix_q, pairs_in_use_i), 1'b0};
     hit_ctx_q   <= number(hit_q);
   end
 
@@ -285,7 +283,13 @@ module lro_table
   assign opens   = accept && holds && !(hit_open && !refused) && !alone_q;
   assign ctx     = hit ? hit_ctx_q : free_any_q ? free_ctx_q : oldest;
   assign accept  = op_valid_o && op_ready_i;
-  assign op_valid_o = cur_valid_q && walked && !low_busy_o;
+  // With a mark for low water, what the frame before took must be seen in the count.
+  logic rest_q, counted_q;
+  always_ff @(posedge clk_i) begin
+    rest_q    <= rest_i;
+    counted_q <= (rest_q && rest_i) || (cfg_i.low_water == '0);
+  end
+  assign op_valid_o = cur_valid_q && walked && !low_busy_o && counted_q;
   assign op_ctx_o   = ctx;
 
   lro_cause_e why;
@@ -318,7 +322,6 @@ module lro_table
                                                                                   : LroOpen;
     op_o.ptr     = cur_ptr_q;
     op_o.len     = cur_len_q;
-    op_o.mix     = cur_mix_q;
     op_o.q       = cur_queue_q;
     op_o.cause   = why;
     op_o.alone   = alone_q;

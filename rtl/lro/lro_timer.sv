@@ -97,11 +97,11 @@ module lro_timer
   wire  [24:0]   next_left = next_q - time_i;
   logic [Contexts-1:0] open_q;
   // What was looked up may be older than a touch, and moved by it.
-  function automatic logic moved(input ctx_t ctx, input logic by_hold);
-    moved = (touch_i && ctx_i == ctx && !(by_hold && !first_i)) ||
-            (touch_q && ctx_q == ctx && !(by_hold && !first_q)) ||
-            (touch2_q && ctx2_q == ctx && !(by_hold && !first2_q)) ||
-            (touch3_q && ctx3_q == ctx && !(by_hold && !first3_q));
+  function automatic logic moved(input ctx_t ctx, input logic hold);
+    moved = (touch_i && ctx_i == ctx && !(hold && !first_i)) ||
+            (touch_q && ctx_q == ctx && !(hold && !first_q)) ||
+            (touch2_q && ctx2_q == ctx && !(hold && !first2_q)) ||
+            (touch3_q && ctx3_q == ctx && !(hold && !first3_q));
   endfunction
   wire           change = touch_i || touch_q || touch2_q || touch3_q || (open_q != open_i);
 

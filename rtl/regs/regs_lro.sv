@@ -8,8 +8,8 @@
 //
 // A write that changes what is merged is answered when nothing is held any more: `lro_flush_o`
 // rises, `lro_flushed_i` is looked at from the third cycle on, the setting changes in the cycle in
-// which `lro_flush_o` falls. PAIRS_IN_USE, which regs_window has, is handed on in between. All
-// other accesses take four cycles, or are passed on at once. A function reset restores the
+// which `lro_flush_o` falls. PAIRS_IN_USE, RSS_APPLY and RX_FOLLOW, which others have, are handed
+// on in between. All other accesses take four cycles, or are passed on at once. A function reset restores the
 // settings and ends a write that waits, without effect.
 //
 // Counters begin at zero when the card is configured and are never cleared.
@@ -63,8 +63,9 @@ module regs_lro
   wire [2:0]  word    = offset[4:2];
   wire        setting = mine && (offset[7:5] == '0);
   wire        write   = req_i.valid && req_i.write && !ack_q;
-  wire        pairs   = write && req_i.be[0] && (offset[14:8] == '0) &&
-                        (offset[7:2] == FwPairsInUseOffset[7:2]);
+  wire        pairs   = write && req_i.be[0] && ((offset[14:2] == FwPairsInUseOffset[14:2]) ||
+                        (offset[14:2] == FwRssApplyOffset[14:2]) ||
+                        (offset[14:2] == FwRxFollowOffset[14:2]));
 
   // Values that are taken.
   wire [31:0] value  = req_i.wdata;

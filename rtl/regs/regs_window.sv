@@ -22,9 +22,11 @@ module regs_window
 #(
   parameter int unsigned DataW = 64,
   parameter int unsigned NumQueues = 8,
-  parameter int unsigned CardEvents = 12,
+  parameter int unsigned CardEvents = 13,
   parameter bit          Lro = 1'b0,  // FEATURES says so; regs_lro has the registers
   parameter bit          TxEmpty = 1'b0,  // likewise; vq_empty has them
+  parameter bit          Steering = 1'b0, // likewise; regs_rx has them
+  parameter bit          Filters = 1'b0,
   localparam int unsigned QW = $clog2(NumQueues)
 ) (
   input  logic                  clk_i,
@@ -275,7 +277,8 @@ module regs_window
   localparam logic [31:0] Features =
       (32'd1 << FwFeaturesQueueCountersLsb) | (32'd1 << FwFeaturesTimeBaseLsb) |
       (32'd1 << FwFeaturesPairsInUseLsb) | (32'(Lro) << FwFeaturesLroLsb) |
-      (32'(TxEmpty) << FwFeaturesTxEmptyLsb);
+      (32'(TxEmpty) << FwFeaturesTxEmptyLsb) | (32'(Steering) << FwFeaturesSteeringLsb) |
+      (32'(Filters) << FwFeaturesFiltersLsb);
   localparam logic [7:0][31:0] Constants = {
     FwClockHzReset, {16'd0, 8'(DataW / 8), 8'(NumQueues / 2)}, Features, FwVersionReset,
     FwUuid3Reset, FwUuid2Reset, FwUuid1Reset, FwUuid0Reset

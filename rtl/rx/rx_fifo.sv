@@ -53,6 +53,12 @@ module rx_fifo
   input  logic              result_valid_i,
   input  rx_verdict_t       verdict_i,
 
+  // Beats as they are offered, for the filter: a frame ends when it is ready.
+  output logic              offer_o,
+  output logic              offer_first_o,
+  input  logic              filter_ready_i,
+  input  logic              filter_drop_i,
+
   output logic              frame_valid_o,
   input  logic              frame_ready_i,
   output rx_frame_t         frame_o,
@@ -81,7 +87,8 @@ module rx_fifo
   output logic              drop_short_o,
   output logic              drop_long_o,
   output logic              drop_abort_o,
-  output logic              drop_full_o
+  output logic              drop_full_o,
+  output logic              drop_filter_o
 );
   if (DataW != 64 && DataW != 128 && DataW != 256 && DataW != 512) begin : g_bad_width
     $error("%m: DataW (%0d) must be 64, 128, 256 or 512", DataW);
@@ -176,9 +183,11 @@ module rx_fifo
   wire  [14:0]  len = (15'(beat_q) << LaneW) + 15'(in_bytes);
   wire          too_long = len > {1'b0, max_q};
   wire          too_short = (len[14:4] == '0) && (len[3:0] < 4'(MinFrameBytes));
-  wire          store = (state_q == StData) && in_valid && room_q && port_free;
+  wire          store = (state_q == StData) && in_valid && room_q && port_free &&
+                        (filter_ready_i || !in_last);
   wire          ends = store && (in_last || too_long);
-  wire          good = store && in_last && !in_abort && !too_short && !too_long;
+  wire          whole = store && in_last && !in_abort && !too_short && !too_long;
+  wire          good = whole && !filter_drop_i;
   // Where the next beat begins, or the next slot: this beat fills words from byte `Rot` on.
   wire [BytesW:0] fill = (BytesW + 1)'(Rot + Lanes - 1) + (BytesW + 1)'(in_bytes);
   wire word_t   pos_next = pos_q + (in_last ? word_t'(fill[BytesW:LaneW]) : word_t'(1));
@@ -268,6 +277,7 @@ module rx_fifo
       drop_long_o  <= 1'b0;
       drop_abort_o <= 1'b0;
       drop_full_o  <= 1'b0;
+      drop_filter_o <= 1'b0;
     end else begin
       room_q       <= !(&used[AddrW-1:$clog2(Margin)]);
       rec_room_q   <= !rec_used[RecAddrW] && !(&rec_used[RecAddrW-1:1]);
@@ -276,6 +286,7 @@ module rx_fifo
       drop_abort_o <= store && in_last && in_abort && !fn_rst_i;
       drop_long_o  <= store && too_long && !(in_last && in_abort) && !fn_rst_i;
       drop_short_o <= store && in_last && !in_abort && too_short && !fn_rst_i;
+      drop_filter_o <= whole && filter_drop_i && !fn_rst_i;
       drop_full_o  <= full_drop && !fn_rst_i &&
                       ((state_q == StHdr0 && !may_begin) || (state_q == StData && !room_q));
     end
@@ -290,8 +301,8 @@ module rx_fifo
   end
 
   // Frames that wait for their result.
-  logic [(DataW == 64) ? 2 : 4:0] wait_level;
-  prim_fifo #(.Width(14 + AddrW), .Depth((DataW == 64) ? 4 : 16)) u_wait (
+  logic [4:0] wait_level;
+  prim_fifo #(.Width(14 + AddrW), .Depth(16)) u_wait (
     .clk_i, .rst_ni,
     .clr_i     (fn_rst_i),
     .wr_valid_i(good_q),
@@ -357,6 +368,9 @@ module rx_fifo
       endcase
     end
   end
+
+  assign offer_o       = (state_q == StData) && in_valid;
+  assign offer_first_o = (beat_q == '0);
 
   assign beat_valid_o = store;
   assign beat_first_o = (beat_q == '0);

@@ -2,8 +2,9 @@
 //
 // Receive path: frames from the wire to buffers in host memory.
 //
-//   wire -> rx_fifo (store and forward, with rx_check beside it) -> lro_table -> rx_writer -> DMA
-//                    \-> frame RAM -----------------------------------------------> RAM read port
+//   wire -> rx_fifo (store and forward) -> rx_steer -> lro_table -> rx_writer -> DMA
+//            | \-> frame RAM ---------------------------------------> RAM read port
+//            \-> rx_filter, rx_check (with rx_hash)
 //
 // Segments of a flow become parts of one unit (LRO) if `lro_cfg_i` and the features say so.
 //
@@ -25,6 +26,9 @@ module rx_path
   parameter int unsigned LroContexts = 16, // 0: no LRO
   parameter bit          LroRelaxed = 1'b1, // its relaxed profile can be set
   parameter int unsigned QueuePairs = 64,
+  parameter bit          Steering = 1'b1,   // by RSS, or by the queue that transmits
+  parameter bit          Filters = 1'b1,
+  parameter bit          TimeSkip = 1'b1,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned BytesW = $clog2(Lanes) + 1,
   localparam int unsigned WordW = 16 - $clog2(Lanes)
@@ -51,11 +55,18 @@ module rx_path
   input  logic              lro_flush_i,     // deliver what is held, hold nothing until this ends
   output logic              lro_flushed_o,   // all is delivered
   input  vq_clear_t         clear_i,         // of a queue that is reset nothing is delivered
-  input  logic [24:0]       time_i,          // time base
+  input  logic [63:0]       time_i,          // time base
+  input  steer_cfg_t        steer_i,
+  input  steer_write_t      steer_write_i,
+  input  tx_flow_t          flow_i,          // a frame of it is sent
+  input  filter_cfg_t       filter_i,
+  input  filter_write_t     filter_write_i,
   output logic              quiet_o,         // as idle_o, also while units are held
   output logic              timer_armed_o,   // a unit is held; if idle or stalled, it will be
   output logic [24:0]       timer_left_o,    // closed in so many cycles
   output lro_event_t        lro_event_o,
+  output logic              flow_armed_o,    // likewise, when flows that were sent to age
+  output logic [31:0]       flow_left_o,
 
   // Wire.
   input  logic              rx_valid_i,
@@ -99,6 +110,7 @@ module rx_path
   output logic              drop_long_o,
   output logic              drop_abort_o,
   output logic              drop_full_o,     // the frame FIFO had no space
+  output logic              drop_filter_o,
   output logic              drop_nobuf_o,    // no buffer was posted in time, or it was too small
   output logic              drop_other_o     // broken descriptor chain
 );
@@ -108,13 +120,18 @@ module rx_path
   logic [BytesW-1:0] beat_bytes;
   logic [DataW-1:0]  beat_data;
   rx_verdict_t       verdict;
+  logic             whole_valid, whole_ready;
+  rx_frame_t        whole;
   logic             frame_valid, frame_ready, release_valid, patch_valid, patch_ready;
   rx_frame_t        frame;
+  qid_t             frame_q;
+  logic             offer, offer_first, filter_ready, filter_drop, steer_idle, flows_settled;
   logic [15:0]      release_len, patch_ptr, patch_num_buffers;
   logic [Lanes-1:0] ram_we, ram_winc;
   logic [AddrW-1:0] ram_waddr;
   logic [DataW-1:0] ram_wdata;
   logic             fifo_idle, writer_idle;
+  logic             writer_rest, writer_stalled;
   logic             scratch_hold, scratch_valid, scratch_ready, headers_ready;
   logic [1:0]       scratch_word;
   logic [DataW-1:0] scratch_data;
@@ -170,9 +187,13 @@ module rx_path
     .mark_i             (guest_csum_q),
     .result_valid_i     (result_valid),
     .verdict_i          (verdict),
-    .frame_valid_o      (frame_valid),
-    .frame_ready_i      (frame_ready),
-    .frame_o            (frame),
+    .offer_o            (offer),
+    .offer_first_o      (offer_first),
+    .filter_ready_i     (filter_ready),
+    .filter_drop_i      (filter_drop),
+    .frame_valid_o      (whole_valid),
+    .frame_ready_i      (whole_ready),
+    .frame_o            (whole),
     .release_valid_i    (release_valid),
     .release_len_i      (release_len),
     .patch_valid_i      (patch_valid),
@@ -190,10 +211,35 @@ module rx_path
     .ram_waddr_o        (ram_waddr),
     .ram_winc_o         (ram_winc),
     .ram_wdata_o        (ram_wdata),
-    .drop_short_o, .drop_long_o, .drop_abort_o, .drop_full_o
+    .drop_short_o, .drop_long_o, .drop_abort_o, .drop_full_o, .drop_filter_o
   );
 
-  rx_check #(.DataW(DataW), .Apart(LroContexts != 0)) u_check (
+  if (Filters) begin : g_filter
+    rx_filter #(.DataW(DataW), .Ways((DataW == 64) ? 2 : 4)) u_filter (
+      .clk_i, .rst_ni,
+      .clr_i  (fn_rst_i),
+      .cfg_i  (filter_i),
+      .write_i(filter_write_i),
+      .offer_i(offer),
+      .first_i(offer_first),
+      .store_i(beat_valid),
+      .data_i (beat_data),
+      .ready_o(filter_ready),
+      .drop_o (filter_drop)
+    );
+  end else begin : g_no_filter
+    assign filter_ready = 1'b1;
+    assign filter_drop  = 1'b0;
+    logic unused_filter;
+    assign unused_filter = ^{filter_i, filter_write_i, offer, offer_first};
+  end
+
+  // The queue of a frame without LRO depends on one hash alone.
+  logic [31:0]  hash;
+  hash_report_e report;
+  rx_check #(
+    .DataW(DataW), .Apart(LroContexts != 0 || Steering), .Rss(Steering)
+  ) u_check (
     .clk_i, .rst_ni,
     .clr_i         (fn_rst_i),
     .ready_o       (check_ready),
@@ -202,8 +248,33 @@ module rx_path
     .beat_last_i   (beat_last),
     .beat_bytes_i  (beat_bytes),
     .beat_data_i   (beat_data),
+    .steer_i,
+    .steer_write_i,
     .result_valid_o(result_valid),
-    .verdict_o     (verdict)
+    .verdict_o     (verdict),
+    .hash_o        (hash),
+    .report_o      (report)
+  );
+
+  rx_steer #(
+    .QueuePairs(QueuePairs), .Flows((QueuePairs > 4) ? 4096 : 256), .Steering(Steering),
+    .TimeSkip(TimeSkip)
+  ) u_steer (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .cfg_i         (steer_i),
+    .write_i       (steer_write_i),
+    .flow_i, .pairs_in_use_i, .time_i,
+    .idle_o        (steer_idle),
+    .settled_o     (flows_settled),
+    .timer_armed_o (flow_armed_o),
+    .timer_left_o  (flow_left_o),
+    .frame_valid_i (whole_valid),
+    .frame_ready_o (whole_ready),
+    .frame_i       (whole),
+    .frame_valid_o (frame_valid),
+    .frame_ready_i (frame_ready),
+    .frame_o       (frame),
+    .frame_q_o     (frame_q)
   );
 
   lane_ram #(.DataW(DataW), .Bytes(RamBytes)) u_ram (
@@ -232,7 +303,6 @@ module rx_path
       .tso4_i         (guest_tso4_q),
       .tso6_i         (guest_tso6_q),
       .stop_i         (flush_q),
-      .pairs_in_use_i,
       .beat_valid_i   (beat_valid),
       .beat_first_i   (beat_first),
       .beat_last_i    (beat_last),
@@ -241,6 +311,7 @@ module rx_path
       .frame_valid_i  (frame_valid),
       .frame_ready_o  (frame_ready),
       .frame_i        (frame),
+      .frame_q_i      (frame_q),
       .op_valid_o     (op_valid),
       .op_ready_i     (op_ready),
       .op_o           (op),
@@ -248,6 +319,7 @@ module rx_path
       .op_ctx_o       (op_ctx),
       .frame_q_o      (buf_look_q_o),
       .count_i        (buf_count_i),
+      .rest_i         (writer_rest),
       .low_busy_o     (low_busy),
       .low_due_o      (low_due),
       .low_ctx_o      (low_ctx),
@@ -269,7 +341,8 @@ module rx_path
     );
 
     lro_timer #(.Contexts(Contexts)) u_timer (
-      .clk_i, .rst_ni, .fn_rst_i, .time_i,
+      .clk_i, .rst_ni, .fn_rst_i,
+      .time_i    (time_i[24:0]),
       .gap_i     (lro_cfg_i.gap),
       .hold_i    (lro_cfg_i.hold),
       .open_i    (open),
@@ -283,17 +356,17 @@ module rx_path
       .left_o    (timer_left_o)
     );
     assign settled = timer_settled && !low_busy;
-  end else begin : g_steer
-    rx_steer u_steer (
-      .clk_i, .rst_ni, .fn_rst_i, .pairs_in_use_i,
-      .idle_o       (table_idle),
-      .frame_valid_i(frame_valid),
-      .frame_ready_o(frame_ready),
-      .frame_i      (frame),
-      .op_valid_o   (op_valid),
-      .op_ready_i   (op_ready),
-      .op_o         (op)
-    );
+  end else begin : g_alone
+    // Every frame goes on alone.
+    assign op_valid    = frame_valid;
+    assign frame_ready = op_ready;
+    assign table_idle  = 1'b1;
+    always_comb begin
+      op     = '0;
+      op.ptr = frame.ptr;
+      op.len = frame.len[13:0];
+      op.q   = frame_q;
+    end
     assign headers_ready = 1'b1;
     assign {op_close, op_ctx, open, look_open, look_size, look_total} = '0;
     assign {due, due_ctx, due_hold, timer_left_o, low_busy, low_due, low_ctx} = '0;
@@ -302,11 +375,10 @@ module rx_path
     logic unused_lro;
     assign unused_lro = ^{lro_cfg_i, guest_tso4_q, guest_tso6_q, time_i, opened, closed, touch, ctx,
                           look_q, close_ctx, opened_pay, touch_total, buf_count_i, timer_settled,
-                          low_busy, opened_ttl};
+                          low_busy, opened_ttl, frame, writer_rest};
   end
   assign timer_armed_o = (open != '0);
 
-  logic writer_stalled;
   rx_writer #(
     .RxWaitCycles(RxWaitCycles), .MaxBuffers(MaxBuffers), .Contexts(Contexts),
     .DataW(DataW), .Lro(LroContexts != 0), .Relaxed(LroRelaxed), .Overlap(DataW > 64)
@@ -314,6 +386,7 @@ module rx_path
     .clk_i, .rst_ni, .fn_rst_i, .pause_i,
     .idle_o             (writer_idle),
     .stalled_o          (writer_stalled),
+    .rest_o             (writer_rest),
     .pairs_in_use_i, .mrg_rxbuf_i(mrg_rxbuf_q), .driver_ok_i, .lossless_i,
     .op_valid_i         (op_valid),
     .op_ready_o         (op_ready),
@@ -363,8 +436,11 @@ module rx_path
   );
 
   // What was delivered for a change of settings must be seen before it is answered.
-  assign quiet_o   = (writer_idle && (pause_i || (fifo_idle && table_idle))) || writer_stalled ||
-                     flushed;
-  assign idle_o    = writer_idle && (pause_i || (fifo_idle && table_idle && settled && !down_q));
-  assign stalled_o = writer_stalled && settled && !down_q;
+  wire waits = !fifo_idle || !steer_idle || !table_idle;
+  assign quiet_o   = (writer_idle && (pause_i || !waits)) || writer_stalled || flushed;
+  assign idle_o    = writer_idle && (pause_i || (!waits && settled && flows_settled && !down_q));
+  assign stalled_o = writer_stalled && settled && flows_settled && !down_q;
+
+  logic unused_hash;
+  assign unused_hash = ^{hash, report};
 endmodule

@@ -47,6 +47,7 @@ module rx_writer
   input  logic         pause_i,
   output logic         idle_o,
   output logic         stalled_o,
+  output logic         rest_o,          // no frame is being written
 
   input  logic [6:0]   pairs_in_use_i,
   input  logic         mrg_rxbuf_i,
@@ -147,7 +148,6 @@ module rx_writer
   // ---------------------------------------------------------------- this frame
   state_e      state_q;
   qid_t        q_q;
-  logic [7:0]  mix_q;
   logic [15:0] ptr_q;      // slot; in pass 2 the next byte to write
   logic [13:0] len_q;      // bytes of the frame
   logic [13:0] need_q;     // bytes without a buffer so far
@@ -237,6 +237,7 @@ module rx_writer
                                  (done_skip && kind_q == LroPass)));
   wire load       = may_begin && load_now;
   assign op_ready_o = load_now && may_q;
+  assign rest_o     = (state_q == StIdle);
 
   // Frames that nobody will ever take are dropped at once, unless the wire may wait for the driver.
   // In a pause a queue may be off for a while, and until the driver was there when it was asked.
@@ -256,7 +257,8 @@ module rx_writer
   // Out of buffers: all that the queue holds is delivered, so that the driver can post again.
   wire starved   = dec_fails && !fatal && (of_queue_q != '0);
 
-  wire [5:0] pair = scaled_pair(mix_q, pairs_in_use_i);
+  // A queue that is not in use any more while its frame waits for a buffer.
+  wire astray = ({1'b0, q_q[QidW-1:1]} >= pairs_in_use_i);
 
   function automatic state_e begins(input lro_kind_e kind);
     begins = (kind == LroAppend) ? StBegin : StReq;
@@ -401,7 +403,6 @@ module rx_writer
     if (load) begin
       slot_q    <= op_i.ptr;
       len_q     <= op_i.len;
-      mix_q     <= op_i.mix;
       alone_q   <= op_i.alone;
       end_q     <= op_i.last;
       ctx_q     <= op_ctx_i;
@@ -416,7 +417,7 @@ module rx_writer
     else if (cmd_taken) ptr_q <= ptr_q + 16'(put_len);
 
     if (load) q_q <= op_i.q;
-    else if (state_q == StWait) q_q <= {pair, 1'b0};
+    else if (state_q == StWait && astray) q_q <= '0;
 
     if (load) kind_q <= op_i.kind;
     else if (anew) kind_q <= alone_q ? LroPass : LroOpen;

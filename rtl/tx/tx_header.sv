@@ -124,6 +124,8 @@ module tx_header
   logic [15:0] addr_hash, port_hash;
   hdr_found_t  found;
   hdr_layout_t layout;
+  logic        hash_valid;
+  hash_word_t  hash_word;
   header_parser #(.WindowBytes(TxHdrBytes)) u_parser (
     .clk_i, .rst_ni,
     .clr_i         (clr_i),
@@ -134,8 +136,11 @@ module tx_header
     .data_i        (step_word_q),
     .tail_sum_i    ('0),
     .tail_len_i    ('0),
+    .hash_types_i  ('0),
     .layout_valid_o(layout_valid),
     .layout_o      (layout),
+    .hash_valid_o  (hash_valid),
+    .hash_o        (hash_word),
     .result_valid_o(result_valid),
     .sum_ok_o      (sum_ok),
     .found_o       (found),
@@ -342,7 +347,7 @@ module tx_header
   assign layout_o  = '{v6: v6_q, udp: udp_q, ip_at: at_q, l4_at: l4_at_q};
 
   logic unused;
-  assign unused = ^{result_valid, sum_ok, found, addr_hash, port_hash};
+  assign unused = ^{result_valid, sum_ok, found, addr_hash, port_hash, hash_valid, hash_word};
 
   `FERRONIC_ASSERT(OneAtATime, !(parse_i || update_i) || idle_o, clk_i, rst_ni)
   `FERRONIC_ASSERT(LoadWhileIdle, !load_i || idle_o, clk_i, rst_ni)

@@ -269,6 +269,7 @@ module tx_offload
   end
 
   // ---------------------------------------------------------------- jobs
+  wire qid_t        q = frame_valid_i ? frame_i.q : part_q_i;
   wire tx_len_t     upto = (st_q == StSend) ? next_q : avail_q;
   wire [13:0]       upto_words = ends ? words_of(upto) : 14'(upto >> LaneW);
 
@@ -280,6 +281,7 @@ module tx_offload
   end
   always_ff @(posedge clk_i) begin
     if (job_free) begin
+      job_o.q          <= q;
       job_o.empty      <= (st_q == StFree);
       job_o.load       <= (st_q == StJudge) && !plain_q;
       job_o.hdr_len    <= (st_q == StSend) ? hdr_len_i : '0;
@@ -303,8 +305,6 @@ module tx_offload
     if (!rst_ni || fn_rst_i) event_valid_q <= 1'b0;
     else event_valid_q <= send_plain || send_seg || (send_free && whole_q);
   end
-  qid_t     q;
-  assign q             = frame_valid_i ? frame_i.q : part_q_i;
   assign extra_o       = send_seg && !first_q;
   assign extra_q_o     = q;
   assign extra_bytes_o = hdr_len_i;

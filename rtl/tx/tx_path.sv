@@ -6,6 +6,8 @@
 //                            \-> records -> tx_complete -> tx_offload -^ |
 //                                               \-> used ring        tx_header
 //
+// tx_flow tells the receive path which flows are sent to.
+//
 // The function reset `fn_rst_i` may come at any moment, for one cycle or more: all frames are
 // thrown away, a frame that is half out ends with last and abort. With `pause_i` what was begun
 // ends by itself and `idle_o` rises.
@@ -19,6 +21,7 @@ module tx_path
   parameter int unsigned DataW = 64,
   parameter int unsigned QueuePairs = 4,
   parameter int unsigned RamBytes = (DataW >= 256) ? 32768 : 16384,
+  parameter bit          Steering = 1'b1,  // the receive path wants to know of flows
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned BytesW = $clog2(Lanes) + 1,
   localparam int unsigned WordW = 16 - $clog2(Lanes)
@@ -70,6 +73,7 @@ module tx_path
   output logic              drop_offload_o,  // asks for an offload that was not negotiated
   output logic              drop_read_o,     // a read failed
   output logic              drop_other_o,    // broken descriptor chain
+  output tx_flow_t          flow_o,          // of each frame that is sent
 
   // Wire.
   output logic              tx_valid_o,
@@ -112,6 +116,7 @@ module tx_path
   tx_beat_t         beat;
   logic [BytesW-1:0] beat_bytes, beat_skip;
   logic [DataW-1:0] beat_data;
+  qid_t             beat_q;
   logic             sched_idle, reader_idle, complete_idle, offload_idle, stream_idle, fifo_idle;
 
   tx_sched #(.QueuePairs(QueuePairs)) u_sched (
@@ -279,9 +284,28 @@ module tx_path
     .beat_valid_o(beat_valid),
     .beat_o      (beat),
     .beat_bytes_o(beat_bytes),
+    .beat_q_o    (beat_q),
     .beat_skip_o (beat_skip),
     .beat_data_o (beat_data)
   );
+
+  if (Steering && QueuePairs > 1) begin : g_flow
+    tx_flow #(.DataW(DataW)) u_flow (
+      .clk_i, .rst_ni,
+      .clr_i       (fn_rst_i),
+      .beat_valid_i(beat_valid),
+      .beat_first_i(beat.first),
+      .beat_last_i (beat.last),
+      .beat_bytes_i(beat_bytes),
+      .beat_data_i (beat_data),
+      .beat_q_i    (beat_q),
+      .flow_o
+    );
+  end else begin : g_no_flow
+    assign flow_o = '0;
+    logic unused_q;
+    assign unused_q = ^beat_q;
+  end
 
   tx_fifo #(.DataW(DataW), .RamBytes(RamBytes)) u_fifo (
     .clk_i, .rst_ni, .fn_rst_i,

@@ -55,6 +55,7 @@ package tx_pkg;
     logic [13:0] csum_start;
     logic [13:0] csum_at;
     logic [12:0] free;       // words of the landing RAM that are free afterwards
+    qid_t        q;
   } tx_job_t;
 
   // With a beat from tx_stream to tx_fifo.

@@ -61,6 +61,7 @@ module tx_stream
   output logic                beat_valid_o,
   output tx_beat_t            beat_o,
   output logic [BytesW-1:0]   beat_bytes_o,
+  output qid_t                beat_q_o,      // queue of its frame
   output logic [BytesW-1:0]   beat_skip_o,   // bytes before the first that is summed
   output logic [DataW-1:0]    beat_data_o
 );
@@ -68,6 +69,7 @@ module tx_stream
   logic                busy_q, empty_q, load_q, first_q, csum_q, udp_q, odd_q;
   logic [7:0]          hdr_left_q;
   logic [13:0]         left_q, to_sum_q, at_q;   // bytes to come, to come before the sum
+  qid_t                q_q;
   logic [AddrW-1:0]    word_q;
   logic [LaneW-1:0]    off_q;
   logic [HdrBeatW-1:0] beat_q;
@@ -108,6 +110,7 @@ module tx_stream
   always_ff @(posedge clk_i) begin
     free_words_o <= fin ? free_q : (AddrW + 1)'(1);
     if (start) begin
+      q_q        <= job_i.q;
       empty_q    <= job_i.empty;
       load_q     <= job_i.load;
       first_q    <= 1'b1;
@@ -137,6 +140,7 @@ module tx_stream
   typedef struct packed {
     logic                load;
     tx_beat_t            beat;
+    qid_t                q;
     logic [BytesW-1:0]   bytes;
     logic [BytesW-1:0]   skip;
     logic [BytesW-1:0]   hdr;    // bytes from the header RAM
@@ -148,6 +152,7 @@ module tx_stream
   logic [DataW-1:0] raw_q, hdr_q, rotated, data;
 
   assign step0 = '{load: load_q,
+                   q: q_q,
                    beat: '{first: first_q, last: last, csum: csum_q, udp: udp_q, odd: odd_q,
                            at: at_q},
                    bytes: at_most(left_q), skip: at_most(to_sum_q),
@@ -190,6 +195,7 @@ module tx_stream
   assign beat_valid_o = valid3_q && !step3_q.load;
   assign beat_o       = step3_q.beat;
   assign beat_bytes_o = step3_q.bytes;
+  assign beat_q_o     = step3_q.q;
   assign beat_skip_o  = step3_q.skip;
 
   wire moving = valid1_q || valid2_q || valid3_q;

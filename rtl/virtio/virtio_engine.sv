@@ -25,6 +25,8 @@ module virtio_engine
   parameter int unsigned LroContexts = 16,
   parameter bit          LroRelaxed = 1'b1,
   parameter bit          TxEmpty = 1'b1,   // so are ring-empty interrupts, max-age and markers
+  parameter bit          Steering = 1'b1,
+  parameter bit          Filters = 1'b1,
   parameter bit          TimeSkip = 1'b1,
   localparam int unsigned Lanes = DataW / 8,
   localparam int unsigned WordW = 16 - $clog2(Lanes),
@@ -112,7 +114,7 @@ module virtio_engine
 
   input  frame_event_t     rx_event_i,
   input  frame_event_t     tx_event_i,
-  input  logic [11:0]      card_event_i,
+  input  logic [12:0]      card_event_i,
 
   output logic             driver_ok_o,
   output logic             mrg_rxbuf_o,
@@ -126,6 +128,11 @@ module virtio_engine
   output logic             lro_flush_o,
   input  logic             lro_flushed_i,
   input  lro_event_t       lro_event_i,
+  output steer_cfg_t       steer_o,
+  output steer_write_t     steer_write_o,
+  output logic             hash_report_o,
+  output filter_cfg_t      filter_o,
+  output filter_write_t    filter_write_o,
   output logic             broken_o,       // pulse: DEVICE_NEEDS_RESET was set
   output logic             irq_event_o,
   output qid_t             irq_event_q_o
@@ -262,21 +269,21 @@ module virtio_engine
   end
 
   logic     window_idle, lro_regs_idle, used_settled;
-  reg_req_t window_req;
-  reg_rsp_t window_rsp;
+  reg_req_t rx_req, window_req;
+  reg_rsp_t rx_rsp, window_rsp;
   if (Lro) begin : g_lro
     regs_lro #(.Contexts(LroContexts), .Relaxed(LroRelaxed)) u_regs (
       .clk_i, .rst_ni, .fn_rst_i,
       .req_i       (slave_req[4]),
       .rsp_o       (slave_rsp[4]),
-      .window_req_o(window_req),
-      .window_rsp_i(window_rsp),
+      .window_req_o(rx_req),
+      .window_rsp_i(rx_rsp),
       .lro_cfg_o, .lro_flush_o, .lro_flushed_i(used_settled), .lro_event_i,
       .idle_o      (lro_regs_idle)
     );
   end else begin : g_no_lro
-    assign window_req    = slave_req[4];
-    assign slave_rsp[4]  = window_rsp;
+    assign rx_req        = slave_req[4];
+    assign slave_rsp[4]  = rx_rsp;
     assign lro_cfg_o     = '0;
     assign lro_flush_o   = 1'b0;
     assign lro_regs_idle = 1'b1;
@@ -284,8 +291,19 @@ module virtio_engine
     assign unused_lro = ^{used_settled, lro_event_i};
   end
 
+  regs_rx #(.Steering(Steering), .Filters(Filters)) u_rx_regs (
+    .clk_i, .rst_ni, .fn_rst_i,
+    .driver_ok_i   (driver_ok),
+    .req_i         (rx_req),
+    .rsp_o         (rx_rsp),
+    .window_req_o  (window_req),
+    .window_rsp_i  (window_rsp),
+    .steer_o, .steer_write_o, .hash_report_o, .filter_o, .filter_write_o
+  );
+
   regs_window #(
-    .DataW(DataW), .NumQueues(NumQueues), .Lro(Lro), .TxEmpty(TxEmpty)
+    .DataW(DataW), .NumQueues(NumQueues), .Lro(Lro), .TxEmpty(TxEmpty), .Steering(Steering),
+    .Filters(Filters)
   ) u_window (
     .clk_i, .rst_ni, .fn_rst_i,
     .time_i,

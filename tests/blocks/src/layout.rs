@@ -76,12 +76,7 @@ fn parse(packages: &[&str]) -> BTreeMap<String, Layout> {
         let mut open: Option<(u32, Vec<(String, u32)>)> = None;
         for line in text.lines() {
             let line = line.split("//").next().unwrap_or("").trim();
-            let range = line
-                .split_once('[')
-                .and_then(|(_, rest)| rest.split_once(']'))
-                .and_then(|(range, _)| range.split_once(':'))
-                .and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)))
-                .map(|(high, low): (u32, u32)| high + 1 - low);
+            let range = ranges(line);
             if line.starts_with("typedef logic")
                 && let Some(name) = line
                     .strip_suffix(';')
@@ -123,6 +118,17 @@ fn parse(packages: &[&str]) -> BTreeMap<String, Layout> {
     layouts
 }
 
+/// Bits of `[a:b]`, or of `[a:b][c:d]`, if they are numbers.
+fn ranges(line: &str) -> Option<u32> {
+    let mut bits = None;
+    for range in line.split('[').skip(1) {
+        let (high, low) = range.split_once(']')?.0.split_once(':')?;
+        let (high, low): (u32, u32) = (high.trim().parse().ok()?, low.trim().parse().ok()?);
+        bits = Some(bits.unwrap_or(1) * (high + 1 - low));
+    }
+    bits
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +140,7 @@ mod tests {
         assert_eq!(segment.field("addr"), (0, 64));
         assert_eq!(segment.field("none"), (115, 1));
         assert_eq!(layout("vq_rd_t").width, 121);
+        assert_eq!(layout("hash_word_t").width, 73);
         assert_eq!(layout("mem_req_t").field("addr"), (18, 62));
         assert_eq!(layout("vq_head_t").width, 108);
         assert_eq!(layout("dma_wr_cmd_t").width, 96);

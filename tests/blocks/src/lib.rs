@@ -20,7 +20,7 @@ mod walker;
 pub use bits::Bits;
 pub use block::Block;
 pub use control::{ControlEvents, ControlHost, ControlRead, clear_queues, configure};
-pub use ferronic_oracle::{Rng, frames};
+pub use ferronic_oracle::{Rng, frames, rss};
 pub use layout::{Layout, layout};
 pub use memory::{FrameRam, HostMemory};
 pub use seeds::{for_seeds, nightly};

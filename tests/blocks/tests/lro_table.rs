@@ -88,7 +88,6 @@ impl Bench {
         let mut block = Block::new(&format!("lro_table_{width}"), seed)?;
         block.set("tso4_i", true);
         block.set("tso6_i", true);
-        block.set("pairs_in_use_i", 1);
         let settings = [
             ("strict", 1),
             ("gap", 1),

@@ -93,6 +93,8 @@ impl Bench {
             dropped_events: 0,
         };
         bench.block.set("pairs_in_use_i", pairs);
+        let everything = layout("filter_cfg_t").pack(&[("promiscuous", 1)]);
+        bench.block.set("filter_i", everything);
         bench.block.set("mrg_rxbuf_i", merge);
         bench.block.set("guest_csum_i", bench.checks);
         bench.block.set("driver_ok_i", true);

@@ -43,7 +43,7 @@ fn xor(bytes: &[u8], at: usize, len: usize) -> u16 {
 }
 
 /// Where the IP header is, if there is one, and whether it is of version 6.
-fn ip(frame: &[u8]) -> Option<(usize, bool)> {
+pub(crate) fn ip(frame: &[u8]) -> Option<(usize, bool)> {
     let mut at = 12;
     while at < 20 && matches!(half(frame, at), 0x8100 | 0x88a8) {
         at += 4;
@@ -56,7 +56,7 @@ fn ip(frame: &[u8]) -> Option<(usize, bool)> {
 }
 
 /// Where TCP or UDP is, and which of them: behind the headers that are understood, in the window.
-fn transport(frame: &[u8], ip: usize, v6: bool) -> Option<(usize, u8)> {
+pub(crate) fn transport(frame: &[u8], ip: usize, v6: bool) -> Option<(usize, u8)> {
     let byte = |i: usize| frame.get(i).copied().unwrap_or(0);
     let (mut at, mut next);
     if v6 {

@@ -11,6 +11,7 @@
 //! * [`stream`]: random streams of segments, with everything that happens to them.
 //! * [`steering`]: transmit steering, which is the driver's.
 //! * [`vectors`]: the smallest stream for each rule of merging.
+//! * [`rss`]: the hash of receive-side scaling.
 //! * [`segment`]: TCP segments, field by field.
 //! * [`opinion`]: what `etherparse`, which shares nothing with the above, finds of checksums.
 
@@ -27,6 +28,7 @@ mod packet;
 pub mod request;
 mod resegment;
 mod rng;
+pub mod rss;
 pub mod segment;
 mod shape;
 pub mod steering;

@@ -115,6 +115,8 @@ impl Bench {
             bench.block.set(input, true);
         }
         bench.block.set("max_frame_i", 9216);
+        let everything = layout("filter_cfg_t").pack(&[("promiscuous", 1)]);
+        bench.block.set("filter_i", everything);
         bench.pairs(1);
         bench.set(Settings::LONG);
         Ok(bench)
