@@ -9,8 +9,8 @@
 // A write that changes what is merged is answered when nothing is held any more: `lro_flush_o`
 // rises, `lro_flushed_i` is looked at from the third cycle on, the setting changes in the cycle in
 // which `lro_flush_o` falls. PAIRS_IN_USE, RSS_APPLY and RX_FOLLOW, which others have, are handed
-// on in between. All other accesses take four cycles, or are passed on at once. A function reset restores the
-// settings and ends a write that waits, without effect.
+// on in between. All other accesses take four cycles, or are passed on at once. A function reset
+// restores the settings and ends a write that waits, without effect.
 //
 // Counters begin at zero when the card is configured and are never cleared.
 `include "ferronic_assert.svh"

@@ -4,10 +4,10 @@
 // `beat_last_i`, in order. A frame that is begun anew before that gets none.
 //
 // At 64 bits beats are words and go straight into one parser: a result five cycles after the last
-// beat, no beat is ever held off for it. Wider, up to Lanes frames are worked on at once: the first 128
-// bytes are kept and walked after the frame's end, a word a cycle, the rest is summed as it passes;
-// a frame takes at most 24 cycles behind those before it. `ready_o` is low while all are taken;
-// a frame must not begin then.
+// beat, no beat is ever held off for it. Wider, up to Lanes frames are worked on at once: the first
+// 128 bytes are kept and walked after the frame's end, a word a cycle, the rest is summed as it
+// passes; a frame takes at most 24 cycles behind those before it. `ready_o` is low while all are
+// taken; a frame must not begin then.
 //
 // With Rss a result waits for the hash of receive-side scaling (rx_hash): at 64 bits it takes 16
 // bits of addresses and ports a cycle, wider 64. `ready_o` is low while many frames wait for it.

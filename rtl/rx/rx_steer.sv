@@ -248,7 +248,7 @@ module rx_steer
         end
       end
     end
-    assign settled_o = !visit_q && !learn_q && !table_q;
+    assign settled_o = !visit_q && !learn_q && !table_q && !(tick && any_q);
 
     logic unused_flow;
     assign unused_flow = ^{flow_i, write_i, cfg_i, time_i};

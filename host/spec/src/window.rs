@@ -393,8 +393,9 @@ pub const RSS_UNCLASSIFIED: u64 = 0x20c;
 /// pair 0.
 pub const RSS_UNCLASSIFIED_PAIR: Field = Field { lsb: 0, width: 6 };
 
-/// Puts to use what is staged. Complete when what large receive offload held has been delivered;
-/// frames that came before are steered as before. Reset, FLR and virtio reset turn both off.
+/// Puts to use what is staged. Complete when what large receive offload held has been delivered.
+/// Frames that wait in the card are steered by it, with the hash that they were given when they
+/// came. Reset, FLR and virtio reset turn both off.
 pub const RSS_APPLY: u64 = 0x210;
 /// Field of [`RSS_APPLY`]. 1: hashes are computed, by the key and types that were staged.
 pub const RSS_APPLY_HASH: Field = Field { lsb: 0, width: 1 };

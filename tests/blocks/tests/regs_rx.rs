@@ -259,7 +259,10 @@ fn run(seed: u64, rng: &mut Rng) -> Result<(), Failure> {
                     }
                 }
             }
-            ensure!(tables == want, "{at:#x} be {be:x}: {tables:x?} instead of {want:x?}");
+            ensure!(
+                tables == want,
+                "{at:#x} be {be:x}: {tables:x?} instead of {want:x?}"
+            );
         } else {
             let (got, tables) = bench.access(false, at, 0xf, 0, rng)?;
             let want = if is_mine(at) {
