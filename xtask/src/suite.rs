@@ -22,7 +22,7 @@ const SHAPES: [Shape; 2] = [
         name: "64 queue pairs",
         queue_pairs: 64,
         features: &[],
-        tests: &["captures", "reset"],
+        tests: &["captures", "many_queues", "receive_steering", "reset"],
         nightly: false,
     },
     Shape {

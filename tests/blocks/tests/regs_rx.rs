@@ -147,7 +147,7 @@ impl Bench {
             return Some(Table::Vlan(row, value));
         }
         let row = row(w::RX_ADDRESS_LO, w::RX_ADDRESS_LO_STRIDE, 16)?;
-        if register % w::RX_ADDRESS_LO_STRIDE == 0 {
+        if register.is_multiple_of(w::RX_ADDRESS_LO_STRIDE) {
             self.low = value;
             return None;
         }

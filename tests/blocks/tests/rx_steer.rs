@@ -265,7 +265,7 @@ fn spread(flow: Flow, pairs: u64) -> u64 {
             crc = (crc << 1) ^ if crc & 0x80 != 0 { 7 } else { 0 };
         }
     }
-    u64::from(crc) * pairs >> 8
+    (u64::from(crc) * pairs) >> 8
 }
 
 #[test]
