@@ -16,6 +16,8 @@ use pcap_file::pcap::{PcapHeader, PcapWriter, RawPcapPacket};
 use pcap_file::{DataLink, Endianness, TsResolution};
 use serde_json::json;
 
+use crate::control::Control;
+use crate::control::owner::Plain;
 use crate::error::{CliError, Outcome};
 use crate::files::Output;
 use crate::merging::LroArgs;
@@ -88,9 +90,18 @@ impl Capture {
         }
         let mut sink = Sink::new(self, pcap, metadata)?;
         let mut progress = Progress::new("captured");
-        let received = self.receive(&device, &mut pairs, &stop, &mut sink, &mut progress);
+        let control = Control::offer(self.queues.device(), "capture");
+        let received = self.receive(
+            &device,
+            &mut pairs,
+            &stop,
+            &control,
+            &mut sink,
+            &mut progress,
+        );
         // What was received is kept, whatever happened.
         let flushed = sink.flush();
+        drop(control);
         progress.finish();
         received.and(flushed)?;
         if self.gro == Switch::On {
@@ -112,12 +123,17 @@ impl Capture {
         device: &ferronic::Device,
         pairs: &mut [QueuePair],
         stop: &Stop,
+        control: &Control,
         sink: &mut Sink<'_>,
         progress: &mut Progress,
     ) -> Result<(), CliError> {
         let idle = self.idle_timeout_ms.map(Duration::from_millis);
         let mut last = Instant::now();
         while !stop.requested() {
+            control.serve(&mut Plain {
+                device,
+                transmitting: 0,
+            });
             let mut got = 0;
             for pair in pairs.iter_mut() {
                 let left = self.count.map_or(u64::MAX, |count| count - progress.frames);

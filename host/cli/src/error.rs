@@ -44,6 +44,19 @@ pub enum CliError {
         /// What is wrong, and what to do.
         what: String,
     },
+    /// The command that has the card did not do what it was asked to.
+    #[error("ferronic {command} (process {pid}), which has the card: {why}")]
+    Running {
+        /// Which command.
+        command: String,
+        /// Its process.
+        pid: u32,
+        /// Cause and remedy.
+        why: String,
+    },
+    /// Steering was not changed.
+    #[error(transparent)]
+    Xps(#[from] ferronic::xps::XpsError),
     /// Options that do not go together.
     #[error("{0}")]
     Usage(String),

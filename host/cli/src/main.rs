@@ -5,6 +5,7 @@
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
 mod capture;
+mod control;
 mod error;
 mod files;
 mod host;
@@ -15,6 +16,7 @@ mod ping;
 mod progress;
 mod selftest;
 mod send;
+mod settings;
 mod stack;
 mod stats;
 mod tap;
@@ -46,6 +48,18 @@ enum Command {
     Info(info::Info),
     /// Show a card's counters, without disturbing it.
     Stats(stats::Stats),
+    /// Show or change how many queue pairs are in use.
+    Queues(settings::queues::Queues),
+    /// Show or change how received frames are spread over queue pairs.
+    Rss(settings::rss::Rss),
+    /// Show or change when queues interrupt.
+    Coalesce(settings::coalesce::Coalesce),
+    /// Show or change which received frames are taken.
+    Filter(settings::filter::Filter),
+    /// Show or change what the card does for frames.
+    Offload(settings::offload::Offload),
+    /// Show or change by which transmit queue CPUs and sockets send.
+    Xps(settings::xps::Xps),
     /// Check a card that is not in use.
     Selftest(selftest::Selftest),
     /// Receive frames into a pcap file.
@@ -68,6 +82,12 @@ impl Command {
             Self::Unbind(command) => command.run(),
             Self::Info(command) => command.run(),
             Self::Stats(command) => command.run(),
+            Self::Queues(command) => command.run(),
+            Self::Rss(command) => command.run(),
+            Self::Coalesce(command) => command.run(),
+            Self::Filter(command) => command.run(),
+            Self::Offload(command) => command.run(),
+            Self::Xps(command) => command.run(),
             Self::Selftest(command) => command.run(),
             Self::Capture(command) => command.run(),
             Self::Send(command) => command.run(),

@@ -9,6 +9,8 @@ use ferronic::gro::GroStats;
 use ferronic::lro::Profile;
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
+use ferronic::workers::Placement;
+use ferronic::xps::{Cpus, Mask};
 use ferronic::{Device, DeviceConfig, QueuePair, Wakeup};
 
 use crate::error::CliError;
@@ -128,6 +130,11 @@ impl QueueOptions {
         self.card.function()
     }
 
+    /// The card's name, as it was given.
+    pub fn device(&self) -> &str {
+        &self.card.device
+    }
+
     /// Opens the card, which merges by `lro`, or by `profile` where that says nothing.
     pub fn open(
         &self,
@@ -141,6 +148,34 @@ impl QueueOptions {
     /// Opens the card to send.
     pub fn open_to_send(&self) -> Result<(Device, Vec<QueuePair>), CliError> {
         Ok(Device::open(self.function()?, self.config())?)
+    }
+}
+
+/// Where threads with a queue pair each run.
+#[derive(Args, Clone, Debug)]
+pub struct CpuOptions {
+    /// CPUs of the threads that have a queue pair each, in turn: numbers and ranges with commas, or
+    /// `spread` for all that this process may use. Where the kernel puts them if not given.
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+}
+
+impl CpuOptions {
+    /// For the driver.
+    pub fn placement(&self) -> Result<Placement, CliError> {
+        match self.cpus.as_deref() {
+            None => Ok(Placement::Free),
+            Some("spread") => Ok(Placement::Spread),
+            Some(list) => {
+                let possible = Cpus::of_this_machine()?.possible();
+                let cpus = Mask::from_list(list, possible)
+                    .map_err(|e| CliError::Usage(format!("--cpus {list}: {e}")))?;
+                match cpus.is_empty() {
+                    true => Err(CliError::Usage("--cpus names no CPU".into())),
+                    false => Ok(Placement::Cpus(cpus.iter().collect())),
+                }
+            }
+        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! `ferronic send`
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use ferronic::spec::net::{MAX_FRAME, MIN_FRAME};
-use ferronic::{CompletionPolicy, Device, PushResult, QueuePair};
+use ferronic::xps::{Cpus, Flow, Lane, Sent, Xps, current_cpu};
+use ferronic::{CompletionPolicy, Device, QueuePair, TxOffload, TxPart};
 
+use crate::control::{Control, Owner};
 use crate::error::{CliError, Outcome};
 use crate::files::{Input, Record};
 use crate::options::{QueueOptions, Stop};
@@ -49,29 +53,43 @@ struct Left {
     cut: u64,
 }
 
+/// Flows that are kept for being on a queue; those of which nothing is in flight are let go of first.
+const FLOWS: usize = 65_536;
+
+/// The card, and how frames are spread over its transmit queues.
+struct Sender<'a> {
+    device: &'a Device,
+    lanes: Vec<Lane>,
+    xps: Xps,
+    flows: HashMap<u32, Flow>,
+    progress: Progress,
+    timeout: Duration,
+}
+
 impl Send {
     pub fn run(&self) -> Result<Outcome, CliError> {
         let mut input = Input::open(&self.read)?;
         let stop = Stop::catch()?;
         let (device, mut pairs) = self.queues.open_to_send()?;
         self.choose(&device, &mut pairs)?;
-        let mut progress = Progress::new("sent");
+        let count = device.queue_pairs();
+        let mut sender = Sender {
+            device: &device,
+            lanes: pairs.into_iter().map(|pair| Lane::new(pair.tx)).collect(),
+            xps: Xps::new(count, count, Cpus::of_this_machine()?)?,
+            flows: HashMap::new(),
+            progress: Progress::new("sent"),
+            timeout: Duration::from_millis(self.timeout_ms),
+        };
+        let control = Control::offer(self.queues.device(), "send");
         let mut left = Left::default();
-        let sent = self.send(
-            &device,
-            &mut pairs,
-            &mut input,
-            &stop,
-            &mut progress,
-            &mut left,
-        );
+        let sent = self.send(&mut sender, &mut input, &control, &stop, &mut left);
         // What was read before an error is sent, not lost.
-        let drained = self
-            .drain(&device, &mut pairs, &mut progress)
-            .and_then(|()| Ok(device.linger()?));
-        progress.finish();
+        let drained = sender.drain(0..count).and_then(|()| Ok(device.linger()?));
+        drop(control);
+        sender.progress.finish();
+        drop(sender);
         sent.and(drained)?;
-        drop(pairs);
         device.close()?;
         left.report(&self.read)
     }
@@ -95,61 +113,72 @@ impl Send {
 
     fn send(
         &self,
-        device: &Device,
-        pairs: &mut [QueuePair],
+        sender: &mut Sender<'_>,
         input: &mut Input,
+        control: &Control,
         stop: &Stop,
-        progress: &mut Progress,
         left: &mut Left,
     ) -> Result<(), CliError> {
         while !stop.requested() {
+            control.serve(sender);
             let Some(record) = input.next()? else {
                 return Ok(());
             };
             if !left.admits(&record) {
                 continue;
             }
-            let queue = flow(&record.data) as usize % pairs.len();
-            while self.push(&mut pairs[queue], &record.data)? == PushResult::Full {
-                self.wait(device, pairs, queue, progress)?;
-            }
-            progress.frame(record.data.len());
-            progress.tick();
+            sender.send(&record.data, self.pieces)?;
+            sender.progress.frame(record.data.len());
+            sender.progress.tick();
         }
         Err(CliError::Incomplete("stopped by a signal".into()))
     }
+}
 
-    fn push(&self, pair: &mut QueuePair, frame: &[u8]) -> Result<PushResult, CliError> {
-        if self.pieces == 0 {
-            return Ok(pair.tx.push(frame)?);
+impl Sender<'_> {
+    /// Sends a frame by the queue that steering says, or by that of its flow if something of it is in
+    /// flight.
+    fn send(&mut self, frame: &[u8], pieces: u16) -> Result<(), CliError> {
+        let hash = flow(frame);
+        if self.flows.len() >= FLOWS && !self.flows.contains_key(&hash) {
+            self.flows.retain(|_, flow| flow.in_flight() > 0);
         }
-        let size = frame.len().div_ceil(usize::from(self.pieces));
-        let pieces: Vec<_> = frame.chunks(size).collect();
-        Ok(pair.tx.push_pieces(&pieces)?)
+        let of = self.flows.entry(hash).or_insert_with(|| Flow::new(hash));
+        let cpu = current_cpu().unwrap_or(u32::MAX);
+        let (pick, mut flight) = of.send(&self.xps.view(), cpu, 0);
+        loop {
+            let lane = &mut self.lanes[usize::from(pick.queue)];
+            let sent = if pieces == 0 {
+                lane.send(flight, &[TxPart::Bytes(frame)], TxOffload::None)?
+            } else {
+                let size = frame.len().div_ceil(usize::from(pieces));
+                let pieces: Vec<_> = frame.chunks(size).collect();
+                lane.send_pieces(flight, &pieces)?
+            };
+            match sent {
+                Sent::Queued => return Ok(()),
+                Sent::Full(back) => flight = back,
+            }
+            self.wait(pick.queue)?;
+        }
     }
 
     /// Waits until a frame of a queue has completed.
-    fn wait(
-        &self,
-        device: &Device,
-        pairs: &mut [QueuePair],
-        queue: usize,
-        progress: &mut Progress,
-    ) -> Result<(), CliError> {
+    fn wait(&mut self, queue: u16) -> Result<(), CliError> {
         let start = Instant::now();
-        let timeout = Duration::from_millis(self.timeout_ms);
-        let tx = &mut pairs[queue].tx;
-        if !tx.stop()? {
+        let timeout = self.timeout;
+        let lane = &mut self.lanes[usize::from(queue)];
+        if !lane.queue_mut().stop()? {
             return Ok(());
         }
         loop {
             // A policy without interrupts has a timer; one that stopped has both.
             let now = BEGIN.elapsed();
-            let due = tx.tick(now)?;
+            let due = lane.queue_mut().tick(now)?;
             let left = due.map_or(WAIT, |due| due.saturating_sub(now));
-            device.wait(left.min(WAIT))?;
-            progress.tick();
-            if tx.service()? > 0 {
+            self.device.wait(left.min(WAIT))?;
+            self.progress.tick();
+            if lane.service()? > 0 {
                 return Ok(());
             }
             if start.elapsed() > timeout {
@@ -161,18 +190,37 @@ impl Send {
         }
     }
 
-    fn drain(
-        &self,
-        device: &Device,
-        pairs: &mut [QueuePair],
-        progress: &mut Progress,
-    ) -> Result<(), CliError> {
-        for queue in 0..pairs.len() {
-            while pairs[queue].tx.outstanding() > 0 {
-                self.wait(device, pairs, queue, progress)?;
+    /// Waits until nothing is outstanding on these queues.
+    fn drain(&mut self, queues: Range<u16>) -> Result<(), CliError> {
+        for queue in queues {
+            while self.lanes[usize::from(queue)].queue().outstanding() > 0 {
+                self.wait(queue)?;
             }
         }
         Ok(())
+    }
+}
+
+impl Owner for Sender<'_> {
+    fn device(&self) -> &Device {
+        self.device
+    }
+
+    fn transmitting(&self) -> u16 {
+        self.xps.queues()
+    }
+
+    fn xps(&self) -> Option<&Xps> {
+        Some(&self.xps)
+    }
+
+    /// First the choice is limited; what the queues that go still hold is sent before they are taken
+    /// out of the maps.
+    fn set_queues(&mut self, pairs: u16) -> Result<(), CliError> {
+        self.device.set_receiving_pairs(pairs)?;
+        let mut gone = 0..0;
+        self.xps.set_queues(pairs, |dead| gone = dead)?;
+        self.drain(gone)
     }
 }
 
@@ -207,7 +255,7 @@ impl Left {
     }
 }
 
-/// A number that frames of one flow share: frames of a flow stay in order on one queue.
+/// A number that frames of one flow share, spread over all 32 bits: frames of a flow stay in order.
 fn flow(frame: &[u8]) -> u32 {
     let key = match frame.get(12..14) {
         Some([0x08, 0x00]) => frame.get(26..34),
@@ -215,7 +263,11 @@ fn flow(frame: &[u8]) -> u32 {
         _ => frame.get(..12),
     };
     let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    key.unwrap_or(&[]).iter().fold(0x811c_9dc5, mix)
+    let hash = key.unwrap_or(&[]).iter().fold(0x811c_9dc5, mix);
+    // The highest bits choose the queue, and those of FNV say little of the last bytes.
+    let hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    let hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    hash ^ hash >> 16
 }
 
 #[cfg(test)]

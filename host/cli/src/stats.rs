@@ -1,5 +1,6 @@
 //! `ferronic stats`
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,6 +9,8 @@ use ferronic::virtio::Transport;
 use ferronic::{CardStats, Window};
 use serde_json::{Value, json};
 
+use crate::control::client;
+use crate::control::message::{Outcome as Answered, Request};
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
 use crate::options::CardOptions;
@@ -25,46 +28,64 @@ pub struct Stats {
 impl Stats {
     pub fn run(&self) -> Result<Outcome, CliError> {
         let output = self.json.as_deref().map(Output::open).transpose()?;
-        let transport = Transport::open(self.card.function()?, Limits::default().reset)?;
-        let stats = Window::attach(&transport)?.stats()?;
-        print(&stats);
+        let report = self.counters()?;
+        print!("{}", table(&report));
         if let Some(output) = output {
-            write_json(output, &report(&stats))?;
+            write_json(output, &report)?;
         }
         Ok(Outcome::Done)
     }
+
+    /// Of the command that has the card, or without disturbing it.
+    fn counters(&self) -> Result<Value, CliError> {
+        if let Some(answer) = client::ask(&self.card.device, &Request::Stats)?
+            && let Answered::Done(report) = answer.outcome
+        {
+            eprintln!("of the running `ferronic {}`", answer.command);
+            return Ok(report);
+        }
+        let transport = Transport::open(self.card.function()?, Limits::default().reset)?;
+        Ok(report(&Window::attach(&transport)?.stats()?))
+    }
 }
 
-fn print(stats: &CardStats) {
-    println!(
-        "{:<10} {:>14} {:>16} {:>10} {:>12}",
+/// A line a queue, then a line a counter.
+fn table(report: &Value) -> String {
+    let mut text = format!(
+        "{:<10} {:>14} {:>16} {:>10} {:>12}\n",
         "queue", "frames", "bytes", "drops", "interrupts"
     );
-    for (i, queue) in stats.queues.iter().enumerate() {
-        println!(
-            "{:<10} {:>14} {:>16} {:>10} {:>12}",
-            format!("{}{}", direction(i), i / 2),
-            queue.packets,
-            queue.bytes,
-            queue.drops,
-            queue.interrupts
-        );
-    }
-    for (pair, row) in stats.tx_interrupts.iter().enumerate() {
-        for (cause, value) in row.by_cause() {
-            println!("{:<25} {value:>10}", format!("tx{pair}_{cause}"));
+    let figures = report["figures"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut columns = Vec::new();
+    let mut lines = String::new();
+    for figure in figures {
+        let name = figure["name"].as_str().unwrap_or("");
+        let params = &figure["params"];
+        let value = &figure["value"];
+        let cause = params["cause"].as_str();
+        match (name, params["queue"].as_u64(), cause) {
+            ("time", ..) | ("last_stamp", ..) => {}
+            (_, Some(queue), None) => {
+                columns.push(value.to_string());
+                if let [frames, bytes, drops, interrupts] = &columns[..] {
+                    let queue = format!("{}{queue}", params["direction"].as_str().unwrap_or(""));
+                    let _ = writeln!(
+                        text,
+                        "{queue:<10} {frames:>14} {bytes:>16} {drops:>10} {interrupts:>12}"
+                    );
+                    columns.clear();
+                }
+            }
+            (_, Some(queue), Some(cause)) => {
+                let _ = writeln!(lines, "{:<25} {value:>10}", format!("tx{queue}_{cause}"));
+            }
+            (name, None, cause) => {
+                let name = cause.map_or(name.to_owned(), |cause| format!("{name}_{cause}"));
+                let _ = writeln!(lines, "{name:<25} {value:>10}");
+            }
         }
     }
-    for (name, value) in &stats.device {
-        println!("{name:<25} {value:>10}");
-    }
-    if let Some(lro) = &stats.lro {
-        println!("{:<25} {:>10}", "lro_opened", lro.opened);
-        println!("{:<25} {:>10}", "lro_merged", lro.merged);
-        for (cause, value) in &lro.closed {
-            println!("{:<25} {value:>10}", format!("lro_closed_{cause}"));
-        }
-    }
+    text + &lines
 }
 
 /// Of what a counter of a transmit queue is: interrupts, and times that none was due after all.
@@ -80,7 +101,7 @@ fn direction(queue: usize) -> &'static str {
 }
 
 /// The counters in the form that all figures of the project have.
-fn report(stats: &CardStats) -> Value {
+pub fn report(stats: &CardStats) -> Value {
     let mut figures = Vec::new();
     for (i, queue) in stats.queues.iter().enumerate() {
         let mut add = |name: &str, value: Value, unit: &str| {
@@ -120,6 +141,53 @@ fn report(stats: &CardStats) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn table_has_a_line_a_queue_and_a_line_a_counter() {
+        let queue = |packets| ferronic::QueueCounters {
+            packets,
+            bytes: 64 * packets,
+            last_stamp: 5,
+            drops: 1,
+            interrupts: 2,
+        };
+        let row = ferronic::completion::TxInterrupts {
+            empty: 7,
+            ..Default::default()
+        };
+        let stats = CardStats {
+            queues: vec![queue(3), queue(4)],
+            device: vec![("rx_short", 9)],
+            tx_interrupts: vec![row],
+            lro: Some(ferronic::lro::LroCounters {
+                opened: 6,
+                merged: 8,
+                closed: vec![("push", 5)],
+            }),
+            ..CardStats::default()
+        };
+        let table = table(&report(&stats));
+        let words = table.lines().map(|line| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            words.join(" ")
+        });
+        assert_eq!(
+            words.collect::<Vec<_>>(),
+            [
+                "queue frames bytes drops interrupts",
+                "rx0 3 192 1 2",
+                "tx0 4 256 1 2",
+                "tx0_empty 7",
+                "tx0_max_age 0",
+                "tx0_marker 0",
+                "tx0_overtaken 0",
+                "rx_short 9",
+                "lro_opened 6",
+                "lro_merged 8",
+                "lro_closed_push 5",
+            ]
+        );
+    }
 
     #[test]
     fn report_keeps_64_bit_counters() {

@@ -5,6 +5,7 @@ mod served;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ferronic::spec::Features;
@@ -16,8 +17,11 @@ use served::{PATIENCE, Served, text, wait};
 const BYTES: usize = 2_000_003;
 const NAME: &str = "ferronic0";
 
-/// Runs a test in a network of its own, where there can be such a thing.
+/// Runs a test in a network of its own, where there can be such a thing; one at a time, for Linux's TCP
+/// has little patience with two simulated cards on a slow machine.
 fn in_private_network(test: fn()) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::spawn(move || {
         // What makes an interface here makes one there.
         let ready = private_network()
@@ -40,6 +44,7 @@ fn bridge(served: &Served, arguments: &[&str]) -> (Child, String) {
         .args(["tap", "--device", &served.name(), "--name", NAME])
         .args(arguments)
         .env_remove("FERRONIC_DEVICE")
+        .env("XDG_RUNTIME_DIR", served.dir.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -144,6 +149,93 @@ fn card_is_an_interface_of_linux_and_its_tcp_moves_both_ways() {
             let merges = report["figures"][0]["params"]["lro"] == "strict";
             assert_eq!(of("units_by_card") > 0, merges, "{report}");
         }
+    });
+}
+
+/// A command that does not outlive a test that fails: the card waits for its end.
+struct Guard(Option<Child>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+        }
+    }
+}
+
+/// What a command asks of the bridge, and the state that it tells.
+fn ask(served: &Served, arguments: &[&str]) -> serde_json::Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_ferronic"))
+        .args(arguments)
+        .args(["--json", "--device", &served.name()])
+        .env("XDG_RUNTIME_DIR", served.dir.path())
+        .output()
+        .expect("the command runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["running"], "tap");
+    report["state"].clone()
+}
+
+/// Frames that each thread sent.
+fn sent(state: &serde_json::Value) -> Vec<u64> {
+    let threads = state["threads"].as_array().expect("a list").iter();
+    let sent = threads.map(|thread| thread["sent"][0].as_u64().expect("a number"));
+    sent.collect()
+}
+
+#[test]
+fn pairs_of_a_bridge_have_threads_and_settings_change_under_them() {
+    in_private_network(|| {
+        let served = Served::start("peer");
+        let file = served.file("tap.json");
+        let more = ["--queues", "4", "--cpus", "spread", "--json", text(&file)];
+        let (child, said) = bridge(&served, &more);
+        let mut child = Guard(Some(child));
+        assert!(
+            said.starts_with(&format!("ready {NAME}: MAC 02:fe:")),
+            "{said}"
+        );
+        configure(NAME, [192, 168, 77, 2]).expect("an address");
+        // Flows are spread over the queues of the interface.
+        for _ in 0..4 {
+            send();
+        }
+        receive();
+        let state = ask(&served, &["queues", "show"]);
+        assert_eq!([&state["receiving"], &state["transmitting"]], [4, 4]);
+        let before = sent(&state);
+        let used = before.iter().filter(|frames| **frames > 0).count();
+        assert!(before.len() == 4 && used > 1, "{before:?}");
+        // Of the card's, only one is left; the host's stack follows.
+        let state = ask(&served, &["queues", "set", "1"]);
+        assert_eq!([&state["receiving"], &state["transmitting"]], [1, 1]);
+        let before = sent(&ask(&served, &["queues", "show"]));
+        send();
+        receive();
+        let after = sent(&ask(&served, &["queues", "show"]));
+        assert!(after[0] > before[0] + 10, "{before:?} {after:?}");
+        assert_eq!(after[1..], before[1..]);
+        ask(&served, &["queues", "set", "4"]);
+        receive();
+        // Without segmentation the host's stack cuts what it sends.
+        let state = ask(&served, &["offload", "set", "--tso", "off"]);
+        assert_eq!(state["tso"], serde_json::json!([false, false, false]));
+        let before: u64 = sent(&ask(&served, &["queues", "show"])).iter().sum();
+        send();
+        let after: u64 = sent(&ask(&served, &["queues", "show"])).iter().sum();
+        assert!(after - before >= BYTES as u64 / 1460, "{before} {after}");
+        end(child.0.take().expect("it runs"));
+        let report = std::fs::read_to_string(&file).expect("the report");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        assert!(figure(&report, "frames_to_card") >= after, "{report}");
+        assert!(figure(&report, "segmented") > 0, "{report}");
+        assert_eq!(
+            figure(&report, "refused") + figure(&report, "unsendable"),
+            0,
+            "{report}"
+        );
     });
 }
 

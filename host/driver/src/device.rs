@@ -18,6 +18,9 @@ use crate::rss::RssError;
 use crate::stats::{CardStats, Window};
 use crate::virtio::split::{QueueOptions, SplitQueue};
 use crate::virtio::{Doorbell, Link, NetConfig, Transport};
+use crate::wait::event;
+
+pub use crate::wait::{Event, Wait, Waiter, Wake};
 
 /// Entries of an indirect table.
 const INDIRECT_ENTRIES: u16 = 32;
@@ -76,28 +79,6 @@ impl Default for DeviceConfig {
 const LINGER_CYCLES: u64 = 50_000;
 /// The same in host time, for a card that does not tell the time.
 const LINGER: Duration = Duration::from_micros(400);
-
-/// What an interrupt was about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The device configuration changed: the link, for example.
-    Config,
-    /// The receive queue of this pair.
-    Receive(u16),
-    /// The transmit queue of this pair.
-    Transmit(u16),
-}
-
-/// What ended a wait for an interrupt or something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
-    /// An interrupt.
-    Event(Event),
-    /// The other descriptor can be read.
-    Readable,
-    /// Nothing in time.
-    TimedOut,
-}
 
 /// What the device and its queues share. When the last of them goes, the card is reset before its
 /// DMA memory is taken from it.
@@ -561,30 +542,6 @@ impl Device {
     }
 }
 
-/// What a vector is about.
-fn event(vector: u16) -> Event {
-    match vector.checked_sub(1) {
-        None => Event::Config,
-        Some(queue) if queue % 2 == 0 => Event::Receive(queue / 2),
-        Some(queue) => Event::Transmit(queue / 2),
-    }
-}
-
-/// Something that can be waited for: a card, or the interrupts of a pair.
-pub trait Wait {
-    /// Waits for an interrupt; `None` if none came in time.
-    ///
-    /// # Errors
-    /// When the card cannot be reached, or met an error.
-    fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error>;
-
-    /// Waits for an interrupt, or until `other` can be read.
-    ///
-    /// # Errors
-    /// As [`Wait::wait`].
-    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error>;
-}
-
 impl Wait for Device {
     fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error> {
         let vector = self.interrupts()?.wait(timeout)?;
@@ -594,25 +551,6 @@ impl Wait for Device {
     fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error> {
         Ok(match self.interrupts()?.wait_or(other, timeout)? {
             Woken::Vector(vector) => Wake::Event(self.event(vector)?),
-            Woken::Readable => Wake::Readable,
-            Woken::TimedOut => Wake::TimedOut,
-        })
-    }
-}
-
-/// The interrupts of one queue pair, with the thread that has it ([`Device::take_waiter`]).
-pub struct Waiter {
-    interrupts: Box<dyn Interrupts>,
-}
-
-impl Wait for Waiter {
-    fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error> {
-        Ok(self.interrupts.wait(timeout)?.map(event))
-    }
-
-    fn wait_or(&self, other: BorrowedFd<'_>, timeout: Duration) -> Result<Wake, Error> {
-        Ok(match self.interrupts.wait_or(other, timeout)? {
-            Woken::Vector(vector) => Wake::Event(event(vector)),
             Woken::Readable => Wake::Readable,
             Woken::TimedOut => Wake::TimedOut,
         })

@@ -22,6 +22,7 @@ pub mod selftest;
 pub mod stats;
 pub mod tap;
 pub mod virtio;
+mod wait;
 pub mod workers;
 pub mod xps;
 

@@ -17,12 +17,12 @@ use ferronic::{
     FollowError, FollowOptions, RssError, RssOptions,
 };
 use settings::{ALL, Settings, Steered};
-use support::{OFFER, SoftCard};
+use support::{Function, OFFER, SoftCard};
 
 /// An opened card with 4 pairs that has what `features` says.
 fn open(features: u32) -> (Device, Arc<Mutex<Settings>>) {
     let card = SoftCard::new(OFFER, 4, 16);
-    let (function, settings) = Steered::over(&card, features);
+    let (function, settings) = Steered::over(Arc::new(Function(card)), features);
     let config = DeviceConfig {
         queue_pairs: 4,
         ..DeviceConfig::default()

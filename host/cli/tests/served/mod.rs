@@ -184,6 +184,7 @@ impl Served {
         command
             .args(&arguments[1..])
             .env_remove("FERRONIC_DEVICE")
+            .env("XDG_RUNTIME_DIR", self.dir.path())
             .stdin(Stdio::null())
             .spawn()
             .expect("the command starts")

@@ -45,6 +45,25 @@ pub struct BridgeStats {
     pub unsendable: u64,
 }
 
+impl BridgeStats {
+    /// Of two bridges together.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            to_host: self.to_host + other.to_host,
+            to_host_bytes: self.to_host_bytes + other.to_host_bytes,
+            units_by_card: self.units_by_card + other.units_by_card,
+            units_by_driver: self.units_by_driver + other.units_by_driver,
+            refused: self.refused + other.refused,
+            not_taken: self.not_taken + other.not_taken,
+            to_card: self.to_card + other.to_card,
+            to_card_bytes: self.to_card_bytes + other.to_card_bytes,
+            segmented: self.segmented + other.segmented,
+            checksums: self.checksums + other.checksums,
+            unsendable: self.unsendable + other.unsendable,
+        }
+    }
+}
+
 /// A card's queue pairs and a TAP interface, joined.
 ///
 /// Frames from every pair go to the interface; what comes from there leaves by the first.

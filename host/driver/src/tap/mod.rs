@@ -28,10 +28,14 @@ const NAME_LEN: usize = 16;
 const TUNSETIFF: Opcode = opcode::write::<i32>(b'T', 202);
 const TUNSETOFFLOAD: Opcode = opcode::write::<u32>(b'T', 208);
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<i32>(b'T', 216);
+const TUNSETQUEUE: Opcode = opcode::write::<i32>(b'T', 217);
 const TUNSETVNETLE: Opcode = opcode::write::<i32>(b'T', 220);
 /// linux/sockios.h; TAP takes it, too.
 const SIOCSIFHWADDR: Opcode = 0x8924;
 const IFF_TAP: i16 = 0x0002;
+const IFF_MULTI_QUEUE: i16 = 0x0100;
+const IFF_ATTACH_QUEUE: i16 = 0x0200;
+const IFF_DETACH_QUEUE: i16 = 0x0400;
 const IFF_NO_PI: i16 = 0x1000;
 const IFF_VNET_HDR: i16 = 0x4000;
 const TUN_F_CSUM: usize = 0x01;
@@ -114,11 +118,36 @@ impl Tap {
     /// # Errors
     /// With what to do about it.
     pub fn open(name: &str, features: Features) -> Result<Self, TapError> {
+        let tap = Self::attach(name, 0)?;
+        tap.set_up(features)?;
+        Ok(tap)
+    }
+
+    /// The same with so many queues, for as many threads: the host's stack spreads flows over them, and
+    /// sends a flow by the queue by which it came. One that exists must have been made for it
+    /// (`ip tuntap add ... multi_queue`), unless one queue is asked for.
+    ///
+    /// # Errors
+    /// As [`Tap::open`].
+    pub fn open_queues(name: &str, features: Features, count: u16) -> Result<Vec<Self>, TapError> {
+        let flags = if count > 1 { IFF_MULTI_QUEUE } else { 0 };
+        let mut queues: Vec<Self> = Vec::new();
+        for _ in 0..count {
+            // The kernel has completed a name like `tap%d`.
+            let name = queues.first().map_or(name, |first| &first.name).to_owned();
+            let tap = Self::attach(&name, flags)?;
+            tap.set_up(features)?;
+            queues.push(tap);
+        }
+        Ok(queues)
+    }
+
+    fn attach(name: &str, more: i16) -> Result<Self, TapError> {
         let mut request = named(name)?;
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(CONTROL, flags, Mode::empty())
             .map_err(|e| TapError::Control(e.into()))?;
-        request.first = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+        request.first = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | more;
         // SAFETY: TUNSETIFF reads and writes one `struct ifreq`.
         let made = unsafe { ioctl::ioctl(&fd, Updater::<TUNSETIFF, IfReq>::new(&mut request)) };
         made.map_err(|e| match e {
@@ -131,12 +160,41 @@ impl Tap {
         // The kernel completes a name like `tap%d`.
         let end = request.name.iter().position(|byte| *byte == 0);
         let name = String::from_utf8_lossy(&request.name[..end.unwrap_or(NAME_LEN)]);
-        let tap = Self {
+        Ok(Self {
             fd,
             name: name.into_owned(),
+        })
+    }
+
+    /// The same queue once more, to change it while another thread moves its frames.
+    ///
+    /// # Errors
+    /// [`TapError::Gone`] if there are no descriptors left.
+    pub fn again(&self) -> Result<Self, TapError> {
+        Ok(Self {
+            fd: self.fd.try_clone().map_err(TapError::Gone)?,
+            name: self.name.clone(),
+        })
+    }
+
+    /// Whether the host's stack may send by this queue, of an interface that has several. What waits
+    /// in a queue by which it no longer may is lost.
+    ///
+    /// # Errors
+    /// When the kernel does not do it.
+    pub fn set_attached(&self, attached: bool) -> Result<(), TapError> {
+        let mut request = named(&self.name)?;
+        request.first = if attached {
+            IFF_ATTACH_QUEUE
+        } else {
+            IFF_DETACH_QUEUE
         };
-        tap.set_up(features)?;
-        Ok(tap)
+        // SAFETY: TUNSETQUEUE reads one `struct ifreq`.
+        match unsafe { ioctl::ioctl(&self.fd, Setter::<TUNSETQUEUE, IfReq>::new(request)) } {
+            // It is so already.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(e) => Err(self.refused("another number of queues", e)),
+        }
     }
 
     /// Something else that passes frames with virtio headers, a message each: a socket of packets,
@@ -149,13 +207,7 @@ impl Tap {
     }
 
     fn set_up(&self, features: Features) -> Result<(), TapError> {
-        let failed = |what| {
-            move |e: Errno| TapError::Setting {
-                name: self.name.clone(),
-                what,
-                source: e.into(),
-            }
-        };
+        let failed = |what| move |e: Errno| self.refused(what, e);
         // SAFETY: each reads one int.
         unsafe {
             let header = Setter::<TUNSETVNETHDRSZ, i32>::new(HEADER_LEN as i32);
@@ -165,6 +217,22 @@ impl Tap {
                     .map_err(failed("little-endian virtio headers"))?;
             }
         }
+        self.set_offloads(features)
+    }
+
+    fn refused(&self, what: &'static str, e: Errno) -> TapError {
+        TapError::Setting {
+            name: self.name.clone(),
+            what,
+            source: e.into(),
+        }
+    }
+
+    /// Changes what the host's stack may ask for: of these, the features for transmission.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    pub fn set_offloads(&self, features: Features) -> Result<(), TapError> {
         let mut offloads = 0;
         for (feature, bit) in [
             (Features::CSUM, TUN_F_CSUM),
@@ -183,7 +251,7 @@ impl Tap {
                 ioctl::IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads),
             )
         }
-        .map_err(failed("the card's offloads"))
+        .map_err(|e| self.refused("the card's offloads", e))
     }
 
     /// Gives the interface an address, for instance the card's.

@@ -59,9 +59,25 @@ impl Lane {
         parts: &[TxPart<'_>],
         offload: TxOffload,
     ) -> Result<Sent, Error> {
-        let mut pushed = self.push(parts, offload)?;
+        self.send_by(flight, |tx| tx.push_parts(parts, offload))
+    }
+
+    /// Queues a frame, each piece with a descriptor of its own: [`TxQueue::push_pieces`].
+    ///
+    /// # Errors
+    /// As there; the frame is not in flight then.
+    pub fn send_pieces(&mut self, flight: InFlight, pieces: &[&[u8]]) -> Result<Sent, Error> {
+        self.send_by(flight, |tx| tx.push_pieces(pieces))
+    }
+
+    fn send_by(
+        &mut self,
+        flight: InFlight,
+        push: impl Fn(&mut TxQueue) -> Result<PushResult, Error>,
+    ) -> Result<Sent, Error> {
+        let mut pushed = self.push(&push)?;
         if pushed.is_none() && self.service()? > 0 {
-            pushed = self.push(parts, offload)?;
+            pushed = self.push(&push)?;
         }
         match pushed {
             Some(name) => {
@@ -73,13 +89,16 @@ impl Lane {
     }
 
     /// The name of the frame if there was room.
-    fn push(&mut self, parts: &[TxPart<'_>], offload: TxOffload) -> Result<Option<u32>, Error> {
+    fn push(
+        &mut self,
+        push: impl Fn(&mut TxQueue) -> Result<PushResult, Error>,
+    ) -> Result<Option<u32>, Error> {
         let name = self.free_names.pop().unwrap_or_else(|| {
             self.flights.push(None);
             self.flights.len() as u32
         });
         self.tx.set_name(name);
-        let pushed = self.tx.push_parts(parts, offload);
+        let pushed = push(&mut self.tx);
         self.tx.set_name(0);
         self.settle();
         if matches!(pushed, Ok(PushResult::Queued)) {

@@ -1,4 +1,4 @@
-//! The card in software with the settings of steering, filters and coalescing in its window, as
+//! A card with the settings of steering, filters and coalescing in its window, as
 //! docs/registers.md has them. What it holds is looked at by tests; no frame is steered by it.
 
 use std::collections::BTreeMap;
@@ -7,8 +7,6 @@ use std::sync::{Arc, Mutex};
 use ferronic::pci::{DmaRegion, Interrupts, PciError, PciFunction, RegisterIo};
 use ferronic::spec::pci::bar0;
 use ferronic::spec::window as w;
-
-use super::support::{Function, SoftCard};
 
 /// What FEATURES says of it: steering, filters, coalescing.
 pub const ALL: u32 = 7 << 5;
@@ -80,16 +78,16 @@ impl Settings {
     }
 }
 
-/// A [`Function`] with them.
+/// A card with them.
 pub struct Steered {
-    below: Function,
+    below: Arc<dyn PciFunction>,
     settings: Arc<Mutex<Settings>>,
 }
 
 impl Steered {
     /// With these bits of FEATURES beside those of the card's.
     pub fn over(
-        card: &Arc<SoftCard>,
+        below: Arc<dyn PciFunction>,
         features: u32,
     ) -> (Arc<dyn PciFunction>, Arc<Mutex<Settings>>) {
         let values = [
@@ -106,7 +104,7 @@ impl Steered {
             clock_hz: 125_000_000,
         }));
         let this = Self {
-            below: Function(Arc::clone(card)),
+            below,
             settings: Arc::clone(&settings),
         };
         (Arc::new(this), settings)
