@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use ferronic::xps::{Flow, Mask, Socket, XpsError};
+use ferronic::xps::{Flow, Mask, Socket, Xps, XpsError};
 use ferronic_oracle::steering::lines::{Access, Caches};
 
 use crate::{card, from, list};
@@ -17,12 +17,23 @@ struct Limited;
 thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(usize::MAX) };
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    /// What a thread does whenever it takes memory or gives it back; it takes none itself.
+    static LOOK: Cell<Option<&'static dyn Fn()>> = const { Cell::new(None) };
+}
+
+fn look() {
+    // Not while it looks.
+    if let Some(look) = LOOK.take() {
+        look();
+        LOOK.set(Some(look));
+    }
 }
 
 // SAFETY: memory is the system allocator's, or none.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        look();
         if layout.size() > LARGEST.get() {
             return std::ptr::null_mut();
         }
@@ -31,6 +42,7 @@ unsafe impl GlobalAlloc for Limited {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        look();
         // SAFETY: the caller's promise is passed on; `alloc` took it from the system.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -126,6 +138,62 @@ fn s3_r1_choosing_takes_no_memory_and_no_lock() {
         assert_eq!(pick.queue, 7);
         let _ = looked.send(());
         assert_eq!(change.join().unwrap().unwrap(), Some(true));
+    });
+}
+
+/// A reader that comes at any step of a change, at which the change takes or gives memory, sees three
+/// CPUs that are changed together as they were or as they will be, and never again as they were.
+#[test]
+fn s3_r6_each_step_of_a_change_shows_the_old_map_or_the_new_one_whole() {
+    thread_local! {
+        /// Looks that saw the old map, the new one, and neither.
+        static SEEN: [Cell<u32>; 3] = const { [const { Cell::new(0) }; 3] };
+    }
+    let xps: &Xps = Box::leak(Box::new(card(64, 64)));
+    let own: Vec<_> = (0..64).map(|cpu| Mask::of([cpu], 64).unwrap()).collect();
+    for (queue, mask) in (0..).zip(&own) {
+        xps.set_cpus(queue, mask).unwrap();
+    }
+    let picks = || {
+        let view = xps.view();
+        [7, 21, 42].map(|cpu| view.pick(&from(cpu, 0), None).queue)
+    };
+    let (before, after) = ([7, 21, 42], [5, 5, 5]);
+    let watch = |old: [u16; 3], new: [u16; 3], change: &dyn Fn()| {
+        assert_eq!(picks(), old);
+        SEEN.with(|seen| seen.each_ref().map(|count| count.set(0)));
+        let look: &'static dyn Fn() = Box::leak(Box::new(move || {
+            let picks = picks();
+            SEEN.with(|[olds, news, others]| {
+                let count = match () {
+                    () if picks == new => news,
+                    () if picks == old && news.get() == 0 => olds,
+                    () => others,
+                };
+                count.set(count.get() + 1);
+            });
+        }));
+        LOOK.set(Some(look));
+        change();
+        LOOK.set(None);
+        let [olds, news, others] = SEEN.with(|seen| seen.each_ref().map(Cell::get));
+        assert_eq!(others, 0, "{olds} saw the old map, {news} the new one");
+        assert!(
+            olds > 0 && news > 0,
+            "{olds} saw the old map, {news} the new one"
+        );
+        assert_eq!(picks(), new);
+    };
+    let more = list("5,7,21,42", 64);
+    watch(before, after, &|| xps.set_cpus(5, &more).unwrap());
+    watch(after, before, &|| xps.set_cpus(5, &own[5]).unwrap());
+    // Maps that are dropped, and queues that go, likewise; then the hash chooses.
+    watch(before, [0; 3], &|| xps.set_classes(0).unwrap());
+    for queue in [20, 40, 60] {
+        xps.set_cpus(queue, &list("7,21,42", 64)).unwrap();
+    }
+    watch([20; 3], [0; 3], &|| {
+        drop(xps.set_queues(16, |_| ()).unwrap())
     });
 }
 
