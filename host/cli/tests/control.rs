@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use ferronic::RssOptions;
+use ferronic::rss::{HashTypes, Tuple, parse_key};
 use ferronic_oracle::Segment;
 use ferronic_sim::SimConfig;
 use ferronic_sim::wire::{Pace, RxFrame, Wire, WireQueue};
@@ -169,6 +171,11 @@ impl Bench {
             bytes[33] = bytes[33].wrapping_sub(bytes[29]);
             self.wire.push(bytes);
         }
+        self.wake();
+    }
+
+    /// Lets the card look at its wire.
+    fn wake(&self) {
         rustix::io::write(&self.given, &1u64.to_ne_bytes()).expect("written");
     }
 }
@@ -361,6 +368,178 @@ fn masks_set_while_frames_are_sent_choose_the_queue_and_are_gone_afterwards() {
     assert_eq!(running, None);
     assert_eq!(state[2]["cpus"][0], "");
     assert_eq!(state[1]["rxqs"][0], "");
+}
+
+/// A frame of UDP between two addresses and ports, with right sums.
+fn datagram(source: [u8; 4], port: u16) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[..6].copy_from_slice(&[0x02, 0xfe, 1, 0, 0, 1]);
+    bytes[6..12].copy_from_slice(&[0x02, 0, 0, 0, 0, 9]);
+    bytes[12..14].copy_from_slice(&[8, 0]);
+    bytes[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
+    bytes[26..30].copy_from_slice(&source);
+    bytes[30..34].copy_from_slice(&[192, 168, 77, 2]);
+    let words = bytes[14..34].as_chunks::<2>().0;
+    let sum: u32 = words
+        .iter()
+        .map(|word| u32::from(u16::from_be_bytes(*word)))
+        .sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+    bytes[34..36].copy_from_slice(&port.to_be_bytes());
+    bytes[36..38].copy_from_slice(&53_u16.to_be_bytes());
+    bytes[38..40].copy_from_slice(&26_u16.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn table_set_while_frames_are_captured_steers_them_as_the_driver_foretells() {
+    let bench = Bench::new();
+    let (pcap, metadata) = (bench.served.file("c.pcap"), bench.served.file("c.json"));
+    let capture = ["capture", "--queues", "4", "--write", text(&pcap)];
+    let more = ["--metadata", text(&metadata)];
+    let child = bench.start(&[&capture[..], &more].concat());
+    let received = || fs::read_to_string(&metadata).unwrap_or_default();
+    let key: Vec<u8> = (0..40).map(|n| (n * 29 + 7) as u8).collect();
+    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let set = [
+        "rss",
+        "set",
+        "--key",
+        &key,
+        "--weight",
+        "1,0,2,5",
+        "--unclassified",
+        "1",
+    ];
+    let (state, running) = bench.state(&[&set[..], &["--types", "udp4"]].concat());
+    assert_eq!(running.as_deref(), Some("capture"));
+    assert_eq!(state["table"]["unclassified"], 1);
+    let options = RssOptions::equal(4)
+        .unwrap()
+        .with_key(parse_key(&key).unwrap());
+    let options = options
+        .with_weights(&[1, 0, 2, 5])
+        .unwrap()
+        .with_types(HashTypes::UDP4);
+    let options = options.with_unclassified(1).unwrap();
+    let mut expected = Vec::new();
+    for n in 0..100_u16 {
+        let source = [10, 1, (n / 7) as u8, n as u8];
+        let flow = Tuple::udp((source, 1000 + n).into(), ([192, 168, 77, 2], 53).into());
+        expected.push((
+            datagram(source, 1000 + n),
+            u64::from(options.pair(&flow.unwrap())),
+        ));
+        // TCP has no hash by these types.
+        expected.push((Segment::v4(1, 100 + usize::from(n)).bytes(), 1));
+    }
+    for (frame, _) in &expected {
+        bench.wire.push(frame.clone());
+    }
+    bench.wake();
+    until("all frames arrive", || {
+        received().lines().count() == expected.len()
+    });
+    terminate(child);
+    // In which order queues are looked at is not promised.
+    let mut found: Vec<_> = read_pcap(&pcap)
+        .into_iter()
+        .zip(queues(&received()))
+        .collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found.len(), expected.len());
+    for ((frame, queue), (wanted, pair)) in found.iter().zip(&expected) {
+        assert!(frame == wanted, "another frame");
+        assert_eq!(queue, pair, "{:?}", &frame[26..38]);
+    }
+    let (state, running) = bench.state(&["rss", "show"]);
+    assert_eq!((&state["table"], running), (&Value::Null, None));
+}
+
+#[test]
+fn filter_set_while_frames_are_captured_leaves_frames_out_and_is_gone_afterwards() {
+    let bench = Bench::new();
+    let (pcap, metadata) = (bench.served.file("c.pcap"), bench.served.file("c.json"));
+    let capture = [
+        "capture",
+        "--write",
+        text(&pcap),
+        "--metadata",
+        text(&metadata),
+    ];
+    let child = bench.start(&capture);
+    let received = || {
+        fs::read_to_string(&metadata)
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
+    let to = |address: [u8; 6], vlan: Option<u16>| {
+        let mut frame = datagram([10, 0, 0, 1], 9);
+        frame[..6].copy_from_slice(&address);
+        if let Some(vlan) = vlan {
+            let [high, low] = vlan.to_be_bytes();
+            frame.splice(12..12, [0x81, 0, high, low]);
+        }
+        frame
+    };
+    let (own, other, group) = (
+        [0x02, 0xfe, 1, 0, 0, 1],
+        [2, 0, 0, 0, 0, 7],
+        [1, 0, 0x5e, 0, 0, 5],
+    );
+    let all = [
+        (own, None),
+        (other, None),
+        (group, None),
+        ([0xff; 6], None),
+        (own, Some(5)),
+        (own, Some(4094)),
+    ];
+    let give = |taken: &[usize]| {
+        let before = received();
+        for (address, vlan) in all {
+            bench.wire.push(to(address, vlan));
+        }
+        bench.wake();
+        until("those that are taken arrive", || {
+            received() == before + taken.len()
+        });
+        taken
+            .iter()
+            .map(|n| to(all[*n].0, all[*n].1))
+            .collect::<Vec<_>>()
+    };
+    let mut expected = give(&[0, 1, 2, 3, 4, 5]);
+    let (state, _) = bench.state(&["filter", "set", "--promiscuous", "off", "--vlans", "0,5"]);
+    assert_eq!(state["addresses"], serde_json::json!(["02:fe:01:00:00:01"]));
+    expected.extend(give(&[0, 3, 4]));
+    bench.state(&[
+        "filter",
+        "set",
+        "--add",
+        "01:00:5e:00:00:05",
+        "--broadcast",
+        "off",
+    ]);
+    expected.extend(give(&[0, 2, 4]));
+    bench.state(&["filter", "set", "--all-unicast", "on", "--vlans", "all"]);
+    expected.extend(give(&[0, 1, 2, 4, 5]));
+    let said = bench.run(&["stats"]);
+    let filtered = said
+        .out
+        .lines()
+        .find(|line| line.starts_with("rx_filtered"));
+    let filtered = filtered.and_then(|line| line.split_whitespace().nth(1));
+    assert_eq!(filtered, Some("7"), "{}", said.out);
+    terminate(child);
+    assert!(read_pcap(&pcap) == expected);
+    let (state, running) = bench.state(&["filter", "show"]);
+    assert_eq!(running, None);
+    assert_eq!(state["modes"][0], "promiscuous");
+    assert_eq!(state["addresses"], serde_json::json!([]));
 }
 
 /// The lines of a client without manners, and what it is told.
