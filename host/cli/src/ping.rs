@@ -14,6 +14,7 @@ use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::icmp;
 use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress};
 
+use crate::control::Control;
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
 use crate::merging::LroArgs;
@@ -80,7 +81,8 @@ impl Ping {
             )));
         }
         let phy = Phy::new(pairs.remove(0), device.mtu());
-        let stack = Stack::new(&self.network, self.address, &device, phy)?;
+        let control = Control::offer(self.queues.device(), "ping");
+        let stack = Stack::new(&self.network, self.address, &device, phy, control)?;
         let mut session = self.session(stack)?;
         let interval = Duration::from_millis(self.interval_ms);
         let mut next = Instant::now();

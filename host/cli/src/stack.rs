@@ -10,6 +10,8 @@ use ferronic::{Device, TxStats};
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Cidr};
 
+use crate::control::Control;
+use crate::control::owner::Plain;
 use crate::error::CliError;
 
 /// Longest wait for an interrupt: signals and time-outs are looked at in between.
@@ -53,6 +55,8 @@ pub struct Traffic {
 
 /// The stack on a queue pair.
 pub struct Stack<'a> {
+    // First: the socket goes before the card does.
+    control: Control,
     device: &'a Device,
     phy: Phy,
     /// smoltcp's interface.
@@ -61,12 +65,13 @@ pub struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    /// A stack that can reach `address`.
+    /// A stack that can reach `address`; settings are served while it is polled.
     pub fn new(
         options: &AddressOptions,
         address: Ipv4Addr,
         device: &'a Device,
         mut phy: Phy,
+        control: Control,
     ) -> Result<Self, CliError> {
         let mut config = Config::new(EthernetAddress(device.mac()).into());
         config.random_seed = std::process::id().into();
@@ -88,6 +93,7 @@ impl<'a> Stack<'a> {
             )));
         }
         Ok(Self {
+            control,
             device,
             phy,
             interface,
@@ -113,6 +119,10 @@ impl<'a> Stack<'a> {
 
     /// Takes what came, sends what is to be sent.
     pub fn poll(&mut self, sockets: &mut SocketSet<'_>) -> Result<(), CliError> {
+        self.control.serve(&mut Plain {
+            device: self.device,
+            transmitting: 1,
+        });
         let now = self.now();
         self.interface.poll(now, &mut self.phy, sockets);
         Ok(self.phy.flush()?)

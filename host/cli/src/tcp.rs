@@ -16,6 +16,7 @@ use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::wire::IpAddress;
 
+use crate::control::Control;
 use crate::error::{CliError, Outcome};
 use crate::files::{Output, write_json};
 use crate::merging::{self, LroArgs};
@@ -136,7 +137,8 @@ impl Tcp {
             params: merging::params(&device)?,
         };
         let phy = Phy::with_options(pairs.remove(0), options);
-        let stack = Stack::new(&self.network, self.address, &device, phy)?;
+        let control = Control::offer(self.queues.device(), "tcp");
+        let stack = Stack::new(&self.network, self.address, &device, phy, control)?;
         let done = self.transfer(stack, &stop);
         // The last words of the connection, or its reset, have left.
         let lingered = device.linger();

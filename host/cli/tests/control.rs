@@ -726,6 +726,25 @@ fn counters_of_a_running_command_are_shown() {
     terminate(child);
 }
 
+#[test]
+fn stack_that_waits_for_an_answer_serves_settings() {
+    let bench = Bench::new();
+    // Nobody answers.
+    let wait = [
+        "ping",
+        "192.168.77.1",
+        "--count",
+        "1",
+        "--timeout-ms",
+        "120000",
+    ];
+    let child = bench.start(&wait);
+    let (state, running) = bench.state(&["filter", "set", "--promiscuous", "off"]);
+    assert_eq!(running.as_deref(), Some("ping"));
+    assert_eq!(state["addresses"][0], "02:fe:01:00:00:01");
+    kill(child);
+}
+
 /// What the card has is set and gone with the process; what it does not have is told.
 #[test]
 fn settings_of_the_card_end_with_the_process_or_are_told_to_be_missing() {
