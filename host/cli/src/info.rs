@@ -58,6 +58,7 @@ impl Info {
                     window.pairs_in_use()?
                 );
                 println!("data path     {} bits", 8 * window.data_bytes());
+                println!("{}", steering(&window)?);
                 match window.lro()? {
                     None => println!("LRO           none: this card does not merge"),
                     Some(lro) => {
@@ -69,4 +70,30 @@ impl Info {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// What the window has for many queues.
+fn steering(window: &Window) -> Result<String, CliError> {
+    let rss = if window.has_steering() {
+        let caps = window.rss()?.caps()?;
+        format!(
+            "table of {} entries, hashes over {}",
+            caps.table, caps.types
+        )
+    } else {
+        "none: this card spreads frames by a hash of its own".into()
+    };
+    let filters = if window.has_filters() {
+        format!("{} addresses, all VLANs", window.filter_room()?)
+    } else {
+        "none: this card takes every frame".into()
+    };
+    let coalescing = if window.has_coalescing() {
+        "packets and time, of each queue"
+    } else {
+        "none"
+    };
+    Ok(format!(
+        "RSS           {rss}\nfilters       {filters}\ncoalescing    {coalescing}"
+    ))
 }

@@ -127,7 +127,7 @@ impl Send {
             if !left.admits(&record) {
                 continue;
             }
-            sender.send(&record.data, self.pieces)?;
+            sender.send(&record.data, self.pieces, control)?;
             sender.progress.frame(record.data.len());
             sender.progress.tick();
         }
@@ -138,7 +138,7 @@ impl Send {
 impl Sender<'_> {
     /// Sends a frame by the queue that steering says, or by that of its flow if something of it is in
     /// flight.
-    fn send(&mut self, frame: &[u8], pieces: u16) -> Result<(), CliError> {
+    fn send(&mut self, frame: &[u8], pieces: u16, control: &Control) -> Result<(), CliError> {
         let hash = flow(frame);
         if self.flows.len() >= FLOWS && !self.flows.contains_key(&hash) {
             self.flows.retain(|_, flow| flow.in_flight() > 0);
@@ -159,19 +159,22 @@ impl Sender<'_> {
                 Sent::Queued => return Ok(()),
                 Sent::Full(back) => flight = back,
             }
-            self.wait(pick.queue)?;
+            self.wait(pick.queue, Some(control))?;
         }
     }
 
-    /// Waits until a frame of a queue has completed.
-    fn wait(&mut self, queue: u16) -> Result<(), CliError> {
+    /// Waits until a frame of a queue has completed; settings are served meanwhile.
+    fn wait(&mut self, queue: u16, control: Option<&Control>) -> Result<(), CliError> {
         let start = Instant::now();
         let timeout = self.timeout;
-        let lane = &mut self.lanes[usize::from(queue)];
-        if !lane.queue_mut().stop()? {
+        if !self.lanes[usize::from(queue)].queue_mut().stop()? {
             return Ok(());
         }
         loop {
+            if let Some(control) = control {
+                control.serve(self);
+            }
+            let lane = &mut self.lanes[usize::from(queue)];
             // A policy without interrupts has a timer; one that stopped has both.
             let now = BEGIN.elapsed();
             let due = lane.queue_mut().tick(now)?;
@@ -194,7 +197,7 @@ impl Sender<'_> {
     fn drain(&mut self, queues: Range<u16>) -> Result<(), CliError> {
         for queue in queues {
             while self.lanes[usize::from(queue)].queue().outstanding() > 0 {
-                self.wait(queue)?;
+                self.wait(queue, None)?;
             }
         }
         Ok(())

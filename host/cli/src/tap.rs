@@ -9,7 +9,7 @@ use ferronic::gro::{GroOptions, GroStats};
 use ferronic::lro::Profile;
 use ferronic::spec::Features;
 use ferronic::tap::{Bridge, BridgeStats, Tap as Interface, TapError};
-use ferronic::workers::{Seat, WorkerStats, Workers};
+use ferronic::workers::{Placement, Seat, WorkerStats, Workers};
 use ferronic::{Device, QueuePair};
 use serde_json::{Value, json};
 
@@ -46,6 +46,7 @@ pub struct Tap {
 
 impl Tap {
     pub fn run(&self) -> Result<Outcome, CliError> {
+        let placement = self.cpus.placement()?;
         let stop = Stop::catch()?;
         let output = self.json.as_deref().map(Output::open).transpose()?;
         let (mut device, mut pairs) = self.queues.open(&self.lro, Profile::Strict)?;
@@ -68,7 +69,14 @@ impl Tap {
             one_thread(&device, pairs, first, &handles, &control, &stop)?
         } else {
             let taps = std::iter::once(first).chain(more);
-            self.threads(&mut device, pairs, taps, &handles, &control, &stop)?
+            self.threads(
+                &mut device,
+                pairs,
+                taps,
+                (&placement, &handles),
+                &control,
+                &stop,
+            )?
         };
         drop(control);
         let Crossed { stats, gro } = crossed;
@@ -117,12 +125,12 @@ impl Tap {
         device: &mut Device,
         pairs: Vec<QueuePair>,
         mut taps: impl Iterator<Item = Interface>,
-        handles: &[Interface],
+        (placement, handles): (&Placement, &[Interface]),
         control: &Control,
         stop: &Stop,
     ) -> Result<(Crossed, Result<(), CliError>), CliError> {
         let count = pairs.len();
-        let workers = Workers::start(device, pairs, &self.cpus.placement()?, |_| {
+        let workers = Workers::start(device, pairs, placement, |_| {
             let tap = taps.next();
             move |pair, seat| match tap {
                 Some(tap) => cross(pair, tap, &seat),

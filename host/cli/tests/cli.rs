@@ -65,6 +65,86 @@ fn unknown_devices_say_what_is_known() {
 }
 
 #[test]
+fn settings_are_looked_at_before_the_card() {
+    let at = |arguments: &[&str], code, says: &str| {
+        let error = fails(code, &[arguments, &["--device", NO_SERVER]].concat());
+        assert!(error.contains(says), "{arguments:?}: {error}");
+    };
+    at(&["tap", "--cpus", "3-1"], 1, "ends before it begins");
+    at(&["tap", "--cpus", ""], 1, "names no CPU");
+    at(&["rss", "set"], 1, "nothing is to be set");
+    at(&["filter", "set"], 1, "nothing is to be set");
+    at(&["offload", "set"], 1, "nothing is to be set");
+    at(&["rss", "set", "--types", "tcp"], 2, "is no hash type");
+    at(
+        &["rss", "set", "--off", "--equal", "2"],
+        2,
+        "cannot be used with",
+    );
+    at(
+        &["rss", "set", "--equal", "2", "--weight", "1"],
+        2,
+        "cannot be used with",
+    );
+    at(&["xps", "set", "--queue", "1"], 2, "--cpus");
+    at(
+        &["xps", "set", "--queue", "1", "--cpus", "1", "--rxqs", "1"],
+        2,
+        "cannot be used with",
+    );
+    at(&["coalesce", "set", "--packets", "1"], 2, "--usecs");
+    at(&["queues", "set", "65"], 2, "1..=64");
+    at(&["queues", "show"], 1, "is the simulator running?");
+}
+
+#[test]
+fn hash_of_a_flow_is_computed_without_a_card() {
+    let says = |arguments: &[&str]| {
+        let output = ferronic(&[&["rss", "hash"], arguments].concat());
+        assert!(output.status.success(), "{:?}", output.stderr);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // Of the published vectors.
+    let v4 = [
+        "--source",
+        "66.9.149.187:2794",
+        "--destination",
+        "161.142.100.80:1766",
+    ];
+    assert_eq!(says(&v4), "0x51ccc178 tcp4\n");
+    let more = [
+        &v4[..],
+        &["--protocol", "udp", "--types", "ip4", "--equal", "3"],
+    ]
+    .concat();
+    // 0x323e8fc2 % 128 is 66.
+    assert_eq!(says(&more), "0x323e8fc2 ip4\npair 0\n");
+    let v6 = [
+        "--source",
+        "3ffe:2501:200:1fff::7",
+        "--destination",
+        "3ffe:2501:200:3::1",
+    ];
+    assert_eq!(says(&v6), "0x2cc18cd5 ip6\n");
+    assert_eq!(says(&[&v6[..], &["--types", "none"]].concat()), "none\n");
+    let json = says(&[&v4[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["hash"], &json["over"]),
+        (&0x51cc_c178_u32.into(), &"tcp4".into())
+    );
+    let wrong = [
+        "rss",
+        "hash",
+        "--source",
+        "10.0.0.1:1",
+        "--destination",
+        "10.0.0.2",
+    ];
+    assert!(fails(1, &wrong).contains("ADDRESS:PORT"));
+}
+
+#[test]
 fn capture_without_a_card_keeps_what_was_there() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("old.pcap");
