@@ -28,24 +28,32 @@ pub fn canonical(device: &str) -> String {
     }
 }
 
-/// The socket of a card, by its canonical name; the folder is made if it is missing.
+/// The socket of a card, by its canonical name, that there may be.
 ///
 /// It is in XDG_RUNTIME_DIR, or in a folder of the user's own where there is none.
 pub fn socket(card: &str) -> io::Result<PathBuf> {
-    let folder = match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+    let folder = folder();
+    check(&folder)?;
+    // Names of cards may be longer than names of sockets.
+    Ok(folder.join(format!("{:016x}.sock", hash(card))))
+}
+
+/// The same, to be made; the folder is, if it is missing.
+pub fn socket_to_be(card: &str) -> io::Result<PathBuf> {
+    match DirBuilder::new().mode(0o700).create(folder()) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        _ => socket(card),
+    }
+}
+
+fn folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
         Some(runtime) if runtime.is_absolute() => runtime.join("ferronic"),
         _ => {
             let uid = rustix::process::geteuid().as_raw();
             std::env::temp_dir().join(format!("ferronic-{uid}"))
         }
-    };
-    match DirBuilder::new().mode(0o700).create(&folder) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
     }
-    check(&folder)?;
-    // Names of cards may be longer than names of sockets.
-    Ok(folder.join(format!("{:016x}.sock", hash(card))))
 }
 
 /// An error if somebody else could have put something into the folder.

@@ -98,7 +98,7 @@ impl Control {
 impl Open {
     fn start(device: &str, command: &'static str, waiting: &Arc<Waiting>) -> io::Result<Self> {
         let card = place::canonical(device);
-        let path = place::socket(&card)?;
+        let path = place::socket_to_be(&card)?;
         let (listener, inode) = bind(&path)?;
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (sender, jobs) = sync_channel(MAX_CLIENTS);
