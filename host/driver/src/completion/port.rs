@@ -84,13 +84,6 @@ impl Drop for Held {
     }
 }
 
-/// What is told of a frame by its name.
-#[derive(Debug, Default)]
-struct Named {
-    charge: Option<Charge>,
-    flight: Held,
-}
-
 /// Room in the ring that is kept for a sender.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
@@ -114,7 +107,9 @@ pub struct TxPort {
     senders: Vec<Sender>,
     free_slots: Vec<u32>,
     /// By the name of a frame, which is one more than the index.
-    named: Vec<Named>,
+    charges: Vec<Option<Charge>>,
+    /// Likewise; shorter where frames of no flow have these names.
+    flights: Vec<Held>,
     free_names: Vec<u32>,
     /// Waiting for room in the ring, in the order of their coming.
     stopped: VecDeque<SenderId>,
@@ -135,7 +130,8 @@ impl TxPort {
             tx,
             senders: Vec::new(),
             free_slots: Vec::new(),
-            named: Vec::new(),
+            charges: Vec::new(),
+            flights: Vec::new(),
             free_names: Vec::new(),
             stopped: VecDeque::new(),
             turns: Vec::new(),
@@ -205,7 +201,7 @@ impl TxPort {
         parts: &[TxPart<'_>],
         offload: TxOffload,
     ) -> Result<Push, Error> {
-        self.send_held(id, parts, offload, &mut Held::default())
+        self.send_held(id, parts, offload, &mut None)
     }
 
     /// Queues a frame of a flow ([`Flow::send`](crate::xps::Flow::send)) of a sender: the frame is in
@@ -221,9 +217,8 @@ impl TxPort {
         parts: &[TxPart<'_>],
         offload: TxOffload,
     ) -> Result<PushFlow, Error> {
-        let mut held = Held(Some(flight));
-        let pushed = self.send_held(id, parts, offload, &mut held);
-        let flight = held.0.take();
+        let mut flight = Some(flight);
+        let pushed = self.send_held(id, parts, offload, &mut flight);
         Ok(match (pushed?, flight) {
             (Push::NoBudget, Some(flight)) => PushFlow::NoBudget(flight),
             (Push::NoRoom, Some(flight)) => PushFlow::NoRoom(flight),
@@ -234,13 +229,14 @@ impl TxPort {
         })
     }
 
-    /// Queues a frame; what was held is with the frame then.
+    /// Queues a frame; what was held is with the frame then. Compiled once for frames without a flow.
+    #[inline(always)]
     fn send_held(
         &mut self,
         id: SenderId,
         parts: &[TxPart<'_>],
         offload: TxOffload,
-        held: &mut Held,
+        flight: &mut Option<InFlight>,
     ) -> Result<Push, Error> {
         let len = parts.iter().map(TxPart::len).sum();
         let sender = self.sender(id)?;
@@ -277,7 +273,7 @@ impl TxPort {
             sender: id,
             bytes: len,
         });
-        let name = match (charged, &held.0) {
+        let name = match (charged, &flight) {
             // Nobody is told of its completion.
             (None, None) => 0,
             _ => self.name(charged),
@@ -287,8 +283,8 @@ impl TxPort {
             false => self.push_copied(name, parts, offload),
         };
         if matches!(pushed, Ok(PushResult::Queued)) {
-            if let Some(named) = (name as usize).checked_sub(1) {
-                self.named[named].flight = Held(held.0.take());
+            if let Some(flight) = flight.take() {
+                self.hold(name, flight);
             }
         } else if name != 0 {
             self.complete(name);
@@ -410,19 +406,42 @@ impl TxPort {
         if let Some(charge) = charge {
             self.senders[charge.sender.slot as usize].charged += charge.bytes;
         }
-        let name = self.free_names.pop().unwrap_or_else(|| {
-            self.named.push(Named::default());
-            self.named.len() as u32
-        });
-        self.named[name as usize - 1].charge = charge;
-        name
+        match self.free_names.pop() {
+            Some(name) => {
+                self.charges[name as usize - 1] = charge;
+                name
+            }
+            None => {
+                self.charges.push(charge);
+                self.charges.len() as u32
+            }
+        }
+    }
+
+    /// Holds on to what says that the frame of this name is in flight.
+    #[inline(never)]
+    fn hold(&mut self, name: u32, flight: InFlight) {
+        let at = name as usize - 1;
+        if self.flights.len() <= at {
+            self.flights.resize_with(at + 1, Held::default);
+        }
+        self.flights[at].0 = Some(flight);
+    }
+
+    /// Lets go of it. By itself, for ports without flows are spared its code.
+    #[inline(never)]
+    fn land(&mut self, name: u32) {
+        if let Some(held) = self.flights.get_mut(name as usize - 1) {
+            drop(held.0.take());
+        }
     }
 
     /// A frame is completed, or never was: nothing of it is in flight.
     fn complete(&mut self, name: u32) {
-        let named = &mut self.named[name as usize - 1];
-        drop(named.flight.0.take());
-        let charge = named.charge.take();
+        if !self.flights.is_empty() {
+            self.land(name);
+        }
+        let charge = self.charges[name as usize - 1].take();
         self.free_names.push(name);
         let Some(charge) = charge else {
             return;
