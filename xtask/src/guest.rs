@@ -10,7 +10,7 @@ use crate::setup;
 /// Options of `guest`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only this scenario: linux, offload, lro, vfio, dpdk, hostile (may be given more than once)
+    /// Only this scenario: linux, offload, lro, vfio, completion, dpdk, hostile (may be given more than once)
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
     /// Write the figures to this file as JSON

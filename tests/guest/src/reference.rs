@@ -27,9 +27,49 @@ pub fn bench_bytes_per_cycle(direction: &str, frame: u32) -> Result<f64, GuestEr
     }
 }
 
+/// The recorded output of `cargo xtask bench completion` is in here.
+const POLICIES: &str = include_str!("../../../docs/completion-policies.md");
+
+/// Interrupts of the transmit queue for each frame on the wire, with our driver under a completion policy
+/// in a workload of `bench completion` (`bulk`, `ping`, `ping-preload`).
+///
+/// # Errors
+/// When the book has no such line.
+pub fn bench_interrupts_per_packet(workload: &str, policy: &str) -> Result<f64, GuestError> {
+    let mut lines = POLICIES.lines().skip_while(|line| *line != workload);
+    let heads = lines.nth(1).unwrap_or_default();
+    let row = lines
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .find(|words| words.first() == Some(&policy));
+    // Policy, us, kcyc, packets, interrupts, interrupts a packet.
+    let value = row.and_then(|words| words.get(5)?.parse::<f64>().ok());
+    match value {
+        Some(value) if heads.contains(" irq/p ") => Ok(value),
+        _ => Err(GuestError::Check(format!(
+            "docs/completion-policies.md records no interrupts of {workload} under {policy}"
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupts_are_recorded_for_every_workload() {
+        for workload in ["bulk", "ping", "ping-preload"] {
+            for policy in ["ring-empty", "ring-empty-holdoff", "event-idx"] {
+                let ratio = bench_interrupts_per_packet(workload, policy).expect("a line");
+                assert!((0.0..=1.0).contains(&ratio), "{workload} {policy}: {ratio}");
+            }
+        }
+        // Each request of the thread's second workload costs one at ring empty.
+        let ping = bench_interrupts_per_packet("ping", "ring-empty").expect("a line");
+        assert_eq!(ping, 1.0);
+        assert!(bench_interrupts_per_packet("ping", "ring").is_err());
+        assert!(bench_interrupts_per_packet("pings", "ring-empty").is_err());
+    }
 
     #[test]
     fn bench_is_recorded_for_the_frames_of_every_transfer() {

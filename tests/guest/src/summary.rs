@@ -10,7 +10,10 @@ const COLUMNS: [(&[&str], &str); 11] = [
     (&["tcp_mbit_s", "mbit_s"], "Mbit/s of the host"),
     (&["bytes_per_cycle"], "bytes a cycle"),
     (&["share_of_bench"], "share of bench"),
-    (&["interrupts_per_frame"], "interrupts a frame"),
+    (
+        &["interrupts_per_frame", "interrupts_per_packet"],
+        "interrupts a frame",
+    ),
     (&["doorbells_per_frame"], "doorbells a frame"),
     (&["avail_entries_per_mb"], "entries a MB"),
     (&["doorbells_per_mb"], "doorbells a MB"),
@@ -68,7 +71,13 @@ fn param(figure: &Figure, name: &str) -> String {
 fn traffic(figure: &Figure) -> String {
     let has = |name: &str| figure.params.contains_key(name);
     let direction = param(figure, "direction");
-    if has("lro") {
+    if has("workload") {
+        let workload = param(figure, "workload");
+        match param(figure, "policy").as_str() {
+            "" => format!("{workload}, transmit queue"),
+            policy => format!("{workload}, transmit queue, {policy}"),
+        }
+    } else if has("lro") {
         let [width, ip, lro] = ["data_w", "ip", "lro"].map(|name| param(figure, name));
         format!("TCP {direction}, IPv{ip}, LRO {lro}, {width} bits")
     } else if has("ip") {
@@ -92,7 +101,9 @@ fn number(name: &str, value: f64) -> String {
         "boot_s" | "tcp_mbit_s" | "mbit_s" | "avail_entries_per_mb" | "packets_per_mb" => {
             format!("{value:.1}")
         }
-        "interrupts_per_frame" | "doorbells_per_frame" => format!("{value:.3}"),
+        "interrupts_per_frame" | "interrupts_per_packet" | "doorbells_per_frame" => {
+            format!("{value:.3}")
+        }
         _ => format!("{value:.2}"),
     }
 }
@@ -128,6 +139,10 @@ mod tests {
                 .with("lro", "on")
                 .with("ip", "4")
                 .with("data_w", "512"),
+            Figure::new("interrupts_per_packet", 0.0224, "interrupts")
+                .with("driver", "ferronic")
+                .with("workload", "bulk")
+                .with("policy", "marker"),
             Figure::new("mbit_s", 3.0, "Mbit/s")
                 .with("driver", "dpdk")
                 .with("direction", "rx")
@@ -143,6 +158,7 @@ mod tests {
                 "| ferronic | TCP tx, MTU 1500 |  |  |  |  | 7.00 |  |  |  |  |  |  |",
                 "| linux | TCP tx, IPv6, TSO on, 40 segments, 64 bits |  |  |  |  |  |  |  |  | 15.3 |  |  |",
                 "| linux | TCP rx, IPv4, LRO on, 512 bits |  |  |  |  |  |  |  |  |  |  | 19.3 |",
+                "| ferronic | bulk, transmit queue, marker |  |  |  |  |  |  | 0.022 |  |  |  |  |",
                 "| dpdk | rx, 64 bytes on average |  |  |  | 3.0 |  |  |  |  |  |  |  |",
             ]
         );

@@ -40,6 +40,11 @@ fn own_driver_works_over_kernel_vfio() {
 }
 
 #[test]
+fn stock_driver_sees_nothing_of_one_that_died_with_everything_on() {
+    passes(Scenario::Completion);
+}
+
+#[test]
 fn memory_taken_from_under_the_card_is_an_error_and_the_simulator_lives() {
     passes(Scenario::Hostile);
 }

@@ -107,7 +107,16 @@ pub enum Request {
         /// Where they are in it, in bytes.
         offsets: Vec<u64>,
     },
-    /// Sends echo requests one after the other; gives a [`Pings`].
+    /// Writes registers likewise, one after the other; gives nothing.
+    SetRegisters {
+        /// Of the function, as sysfs writes it.
+        address: String,
+        /// Its memory region.
+        bar: u8,
+        /// Where in it, in bytes, and the new value.
+        values: Vec<(u64, u32)>,
+    },
+    /// Sends echo requests, each after an answer to one before; gives a [`Pings`].
     Ping {
         /// Who is asked.
         to: IpAddr,
@@ -115,6 +124,8 @@ pub enum Request {
         count: u32,
         /// Bytes after the ICMP header.
         size: usize,
+        /// How many may be on their way at once.
+        at_once: u32,
         /// How long an answer may take.
         timeout_ms: u64,
     },
@@ -289,7 +300,7 @@ pub struct Pings {
     pub sent: u32,
     /// Answers that came in time and were equal.
     pub received: u32,
-    /// Round trips in microseconds, in order of sending.
+    /// Round trips in microseconds, in order of the answers.
     pub us: Vec<u32>,
 }
 
@@ -365,6 +376,11 @@ mod tests {
                 address: "0000:00:04.0".to_owned(),
                 bar: 0,
                 offsets: vec![0x8000, u64::MAX],
+            },
+            Request::SetRegisters {
+                address: "0000:00:04.0".to_owned(),
+                bar: 0,
+                values: vec![(0x8000, u32::MAX), (4, 0)],
             },
             Request::UdpSegments {
                 to: "fd66::1".parse().expect("an address"),

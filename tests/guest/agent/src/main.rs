@@ -156,13 +156,22 @@ fn handle(request: Request, processes: &Processes) -> Result<Value, Failure> {
         } => Ok(serde_json::to_value(registers::read(
             &address, bar, &offsets,
         )?)?),
+        Request::SetRegisters {
+            address,
+            bar,
+            values,
+        } => {
+            registers::write(&address, bar, &values)?;
+            nothing
+        }
         Request::Ping {
             to,
             count,
             size,
+            at_once,
             timeout_ms,
         } => Ok(serde_json::to_value(ping::ping(
-            to, count, size, timeout_ms,
+            to, count, size, at_once, timeout_ms,
         )?)?),
         Request::TcpSend {
             to,

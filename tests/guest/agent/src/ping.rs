@@ -1,5 +1,6 @@
-//! Echo requests, one after the other.
+//! Echo requests, one after the other or several at once.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -37,55 +38,71 @@ const V6: Version = Version {
     has_header: false,
 };
 
-/// Sends `count` requests of `size` bytes each and waits for the answer to each.
-pub fn ping(to: IpAddr, count: u32, size: usize, timeout_ms: u64) -> Result<Pings, Failure> {
+/// Bytes of answers that may wait to be read: more than 120 of 1,000 with what the kernel adds to each.
+const RECEIVE_BUFFER: usize = 1 << 20;
+
+/// Sends `count` requests of `size` bytes each, no more than `at_once` of which wait for an answer.
+pub fn ping(
+    to: IpAddr,
+    count: u32,
+    size: usize,
+    at_once: u32,
+    timeout_ms: u64,
+) -> Result<Pings, Failure> {
     let version = if to.is_ipv4() { V4 } else { V6 };
     let mut socket = Socket::new(
         version.domain,
         Type::from(libc::SOCK_RAW),
         Some(version.protocol),
     )?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     let target = SocketAddr::new(to, 0).into();
     let identifier = std::process::id() as u16 ^ size as u16;
+    let timeout = Duration::from_millis(timeout_ms);
     let mut pings = Pings {
         sent: 0,
         received: 0,
         us: Vec::new(),
     };
+    let mut waiting: VecDeque<(Vec<u8>, Instant)> = VecDeque::new();
     let mut buffer = vec![0; 65_536];
-    for sequence in 0..count {
-        let message = message(&version, identifier, sequence as u16, size);
-        let begin = Instant::now();
-        let deadline = begin + Duration::from_millis(timeout_ms);
-        pings.sent += 1;
-        match socket.send_to(&message, &target) {
-            Ok(_) => {}
-            // The card was pulled: a request that is lost.
-            Err(error) if unreachable(&error) => {
-                std::thread::sleep(deadline - begin);
+    loop {
+        while pings.sent < count && waiting.len() < at_once as usize {
+            let message = message(&version, identifier, pings.sent as u16, size);
+            let begin = Instant::now();
+            pings.sent += 1;
+            match socket.send_to(&message, &target) {
+                Ok(_) => waiting.push_back((message, begin)),
+                // The card was pulled: a request that is lost.
+                Err(error) if unreachable(&error) => std::thread::sleep(timeout),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some((_, oldest)) = waiting.front() else {
+            return Ok(pings);
+        };
+        let left = timeout.saturating_sub(oldest.elapsed());
+        if left.is_zero() {
+            waiting.pop_front();
+            continue;
+        }
+        socket.set_read_timeout(Some(left))?;
+        let n = match socket.read(&mut buffer) {
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock || unreachable(&error) => {
+                waiting.pop_front();
                 continue;
             }
             Err(error) => return Err(error.into()),
-        }
-        while let Some(left) = deadline
-            .checked_duration_since(Instant::now())
-            .filter(|left| !left.is_zero())
+        };
+        let mut requests = waiting.iter();
+        if let Some(at) = requests.position(|(sent, _)| is_answer(&version, &buffer[..n], sent))
+            && let Some((_, begin)) = waiting.remove(at)
         {
-            socket.set_read_timeout(Some(left))?;
-            let n = match socket.read(&mut buffer) {
-                Ok(n) => n,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if unreachable(&error) => break,
-                Err(error) => return Err(error.into()),
-            };
-            if is_answer(&version, &buffer[..n], &message) {
-                pings.received += 1;
-                pings.us.push(u32::try_from(begin.elapsed().as_micros())?);
-                break;
-            }
+            pings.received += 1;
+            pings.us.push(u32::try_from(begin.elapsed().as_micros())?);
         }
     }
-    Ok(pings)
 }
 
 fn unreachable(error: &io::Error) -> bool {

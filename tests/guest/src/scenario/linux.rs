@@ -177,6 +177,7 @@ fn down_and_up(
             to: PEER,
             count: 1,
             size: 64,
+            at_once: 1,
             timeout_ms: 50,
         })?;
         ensure!(

@@ -1,5 +1,6 @@
 //! What is done with a guest. Each scenario boots machines of its own and leaves nothing behind.
 
+mod completion;
 mod crafted;
 mod dpdk;
 mod frames;
@@ -31,6 +32,8 @@ pub enum Scenario {
     Lro,
     /// Our own driver over the kernel's VFIO
     Vfio,
+    /// The kernel's virtio_net after our own driver was killed with everything on; transmit completion
+    Completion,
     /// DPDK's testpmd over vfio-pci
     Dpdk,
     /// Memory taken away from under the card, and a machine that is killed
@@ -39,11 +42,12 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of running.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Linux,
         Self::Offload,
         Self::Lro,
         Self::Vfio,
+        Self::Completion,
         Self::Dpdk,
         Self::Hostile,
     ];
@@ -55,6 +59,7 @@ impl Scenario {
             Self::Offload => "offload",
             Self::Lro => "lro",
             Self::Vfio => "vfio",
+            Self::Completion => "completion",
             Self::Dpdk => "dpdk",
             Self::Hostile => "hostile",
         }
@@ -72,6 +77,7 @@ impl Scenario {
             Self::Offload => offload::run(bench),
             Self::Lro => lro::run(bench),
             Self::Vfio => vfio::run(bench),
+            Self::Completion => completion::run(bench),
             Self::Dpdk => dpdk::run(bench),
             Self::Hostile => hostile::run(bench),
         }?;

@@ -254,7 +254,7 @@ impl Link<'_> {
     fn exercise(&mut self, what: &str, state: &Offloads) -> Result<(), GuestError> {
         let on = |name: &str| state.get(name).is_some_and(|offload| offload.on);
         for (peer, tso) in [PEER, PEER_V6].into_iter().zip(TSO) {
-            ping_to(&mut self.machine.guest, peer, 3, 1000)?;
+            ping_to(&mut self.machine.guest, peer, 3, 1000, 1)?;
             let (_, tcp) = self.send(what, peer, SOME)?;
             cut_by(&tcp, on(tso), &format!("{what}: TCP to {peer}"))?;
             let udp = self.datagrams(what, peer)?;

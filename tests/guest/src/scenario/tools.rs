@@ -108,20 +108,22 @@ pub fn interface_up(guest: &mut Guest, address: &str) -> Result<Interface, Guest
 
 /// Echo requests that must all be answered.
 pub fn ping(guest: &mut Guest, count: u32, size: usize) -> Result<Pings, GuestError> {
-    ping_to(guest, PEER, count, size)
+    ping_to(guest, PEER, count, size, 1)
 }
 
-/// The same, to this host.
+/// The same, to this host, so many of them at once.
 pub fn ping_to(
     guest: &mut Guest,
     to: IpAddr,
     count: u32,
     size: usize,
+    at_once: u32,
 ) -> Result<Pings, GuestError> {
     let pings: Pings = guest.ask(Request::Ping {
         to,
         count,
         size,
+        at_once,
         timeout_ms: 5000,
     })?;
     ensure!(

@@ -20,7 +20,7 @@ use crate::{Content, Counters, Extra, Guest, GuestError, Iommu, Machine, PATIENC
 use transfers::Expected;
 
 /// Our command, in the guest.
-const FERRONIC: &str = "/bin/ferronic";
+pub(super) const FERRONIC: &str = "/bin/ferronic";
 /// Pings that count.
 const PINGS: &str = "200";
 /// Frames that the wire replays.
@@ -34,10 +34,10 @@ const MIDST: f64 = 100.0;
 const MAY_NOT_OPEN: &str = "may not be opened by this user";
 
 /// The simulator's counter of function level resets.
-const RESETS: &str = "function_resets";
+pub(super) const RESETS: &str = "function_resets";
 
 const SIGTERM: i32 = 15;
-const SIGKILL: i32 = 9;
+pub(super) const SIGKILL: i32 = 9;
 
 /// Runs the scenario.
 pub fn run(bench: &mut Bench) -> Result<(), GuestError> {
@@ -72,24 +72,24 @@ pub fn run(bench: &mut Bench) -> Result<(), GuestError> {
 }
 
 /// The card in the hands of our command.
-struct Ours<'a> {
+pub(super) struct Ours<'a> {
     machine: &'a mut Machine,
-    address: String,
+    pub(super) address: String,
 }
 
 impl<'a> Ours<'a> {
     /// Loads VFIO; the card stays with its driver.
-    fn new(machine: &'a mut Machine) -> Result<Self, GuestError> {
+    pub(super) fn new(machine: &'a mut Machine) -> Result<Self, GuestError> {
         load_vfio_pci(&mut machine.guest)?;
         let address = card(&mut machine.guest)?.address;
         Ok(Self { machine, address })
     }
 
-    fn guest(&mut self) -> &mut Guest {
+    pub(super) fn guest(&mut self) -> &mut Guest {
         &mut self.machine.guest
     }
 
-    fn counters(&mut self) -> Result<Counters, GuestError> {
+    pub(super) fn counters(&mut self) -> Result<Counters, GuestError> {
         self.machine.card.counters()
     }
 
@@ -108,7 +108,7 @@ impl<'a> Ours<'a> {
     }
 
     /// Runs our command on the card, which must succeed.
-    fn succeed(&mut self, arguments: &[&str]) -> Result<Exit, GuestError> {
+    pub(super) fn succeed(&mut self, arguments: &[&str]) -> Result<Exit, GuestError> {
         let exit = self.ferronic(arguments)?;
         ensure!(
             exit.code == Some(0),
@@ -135,12 +135,12 @@ impl<'a> Ours<'a> {
     }
 
     /// Starts our command on the card, to be ended by a signal.
-    fn spawn(&mut self, arguments: &[&str]) -> Result<u32, GuestError> {
+    pub(super) fn spawn(&mut self, arguments: &[&str]) -> Result<u32, GuestError> {
         let argv = self.line(arguments);
         self.guest().ask(Request::Spawn { argv })
     }
 
-    fn end(&mut self, pid: u32, signal: i32) -> Result<Exit, GuestError> {
+    pub(super) fn end(&mut self, pid: u32, signal: i32) -> Result<Exit, GuestError> {
         self.guest().order(Request::Signal { pid, signal })?;
         let timeout_ms = 60_000;
         self.guest().ask(Request::Wait { pid, timeout_ms })
@@ -177,7 +177,7 @@ impl<'a> Ours<'a> {
     }
 
     /// Gives the card to vfio-pci.
-    fn bind(&mut self) -> Result<(), GuestError> {
+    pub(super) fn bind(&mut self) -> Result<(), GuestError> {
         let address = self.address.clone();
         let line = [FERRONIC, "bind", &address];
         for words in ["is with vfio-pci now", "is with vfio-pci already"] {
