@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::error::Error;
 use crate::gro::GroOptions;
+use crate::readback::{Clock, reach, write_back};
 use crate::stats::Window;
 use crate::virtio::transport::Registers;
 
@@ -162,16 +163,6 @@ pub enum LroError {
     /// The card has no such profile.
     #[error("this card does not have the profile `{0}`; it has `off` and `strict`")]
     Profile(Profile),
-    /// The card did not keep what was written.
-    #[error("{register} is {found} after writing {written}; reset the card")]
-    Readback {
-        /// Which register.
-        register: &'static str,
-        /// What it reads.
-        found: u32,
-        /// What was written.
-        written: u32,
-    },
 }
 
 /// Names of the causes for which units are closed, by number.
@@ -221,26 +212,15 @@ pub struct LroCounters {
 /// Merging registers of a card's window.
 pub struct Lro<'a> {
     registers: &'a Registers,
-    clock_hz: u64,
+    clock: Clock,
 }
 
 impl<'a> Lro<'a> {
     pub(crate) fn new(registers: &'a Registers) -> Result<Self, Error> {
-        if registers.len() < w::LRO_MERGED + 4 {
-            return Err(Error::Window(format!(
-                "it has {} bytes, too few for the registers of LRO that FEATURES promises",
-                registers.len()
-            )));
-        }
-        let clock_hz = registers.read32(w::CLOCK_HZ)?;
-        if clock_hz == 0 {
-            return Err(Error::Window(
-                "CLOCK_HZ is 0, so times mean nothing; reset the card".into(),
-            ));
-        }
+        reach(registers, "LRO", w::LRO_MERGED + 4)?;
         Ok(Self {
             registers,
-            clock_hz: clock_hz.into(),
+            clock: Clock::read(registers)?,
         })
     }
 
@@ -253,18 +233,13 @@ impl<'a> Lro<'a> {
         ))
     }
 
-    fn time(&self, cycles: u64) -> Duration {
-        Duration::from_nanos(cycles * 1_000_000_000 / self.clock_hz)
-    }
-
     fn cycles(&self, what: &'static str, value: Duration) -> Result<u32, LroError> {
-        let cycles = (value.as_nanos() * u128::from(self.clock_hz)).div_ceil(1_000_000_000);
-        match u32::try_from(cycles) {
+        match u32::try_from(self.clock.cycles(value)) {
             Ok(cycles) if (1..=MAX_CYCLES).contains(&cycles.into()) => Ok(cycles),
             _ => Err(LroError::Time {
                 what,
                 value,
-                max: self.time(MAX_CYCLES),
+                max: self.clock.time(MAX_CYCLES),
             }),
         }
     }
@@ -285,8 +260,12 @@ impl<'a> Lro<'a> {
         };
         Ok(LroOptions {
             profile,
-            gap: self.time(w::LRO_GAP_CYCLES.get(read(w::LRO_GAP)?).into()),
-            hold: self.time(w::LRO_HOLD_CYCLES.get(read(w::LRO_HOLD)?).into()),
+            gap: self
+                .clock
+                .time(w::LRO_GAP_CYCLES.get(read(w::LRO_GAP)?).into()),
+            hold: self
+                .clock
+                .time(w::LRO_HOLD_CYCLES.get(read(w::LRO_HOLD)?).into()),
             max_bytes: w::LRO_MAX_BYTES_BYTES.get(read(w::LRO_MAX_BYTES)?),
             low_water: w::LRO_LOW_WATER_BUFFERS.get(read(w::LRO_LOW_WATER)?),
         })
@@ -296,7 +275,7 @@ impl<'a> Lro<'a> {
     ///
     /// # Errors
     /// [`Error::Lro`] for what the card cannot; nothing is written then, but for a profile that it
-    /// does not have, which it ignores.
+    /// does not have, which it ignores. [`Error::Readback`] if the card does not keep a setting.
     pub fn set(&self, options: &LroOptions) -> Result<(), Error> {
         let gap = self.cycles("gap", options.gap)?;
         let hold = self.cycles("hold time", options.hold)?;
@@ -307,7 +286,8 @@ impl<'a> Lro<'a> {
             return Err(LroError::LowWater(options.low_water).into());
         }
         let number = options.profile.number();
-        if self.write(w::LRO_PROFILE, number)? != number {
+        self.registers.write32(w::LRO_PROFILE, number)?;
+        if self.registers.read32(w::LRO_PROFILE)? != number {
             return Err(LroError::Profile(options.profile).into());
         }
         for (register, offset, written) in [
@@ -316,23 +296,9 @@ impl<'a> Lro<'a> {
             ("LRO_MAX_BYTES", w::LRO_MAX_BYTES, options.max_bytes),
             ("LRO_LOW_WATER", w::LRO_LOW_WATER, options.low_water),
         ] {
-            let found = self.write(offset, written)?;
-            if found != written {
-                return Err(LroError::Readback {
-                    register,
-                    found,
-                    written,
-                }
-                .into());
-            }
+            write_back(self.registers, register, offset, written)?;
         }
         Ok(())
-    }
-
-    /// Writes a register; what it reads afterwards.
-    fn write(&self, offset: u64, value: u32) -> Result<u32, Error> {
-        self.registers.write32(offset, value)?;
-        Ok(self.registers.read32(offset)?)
     }
 
     /// Reads the counters.

@@ -23,7 +23,7 @@ pub struct ReadbackError {
 /// Writes a register that keeps what is written to it, or says that it did not.
 pub(crate) fn write_back(
     registers: &Registers,
-    register: &'static str,
+    register: impl Into<String>,
     offset: u64,
     written: u32,
 ) -> Result<(), Error> {
@@ -33,7 +33,7 @@ pub(crate) fn write_back(
         return Ok(());
     }
     Err(ReadbackError {
-        register: register.to_owned(),
+        register: register.into(),
         found,
         written,
     }

@@ -9,7 +9,7 @@ use ferronic::completion::{CompletionError, CompletionPolicy, HOLDOFF, MAX_AGE, 
 use ferronic::pci::PciFunction;
 use ferronic::spec::Features;
 use ferronic::spec::window as w;
-use ferronic::{Device, DeviceConfig, Error, Event, PushResult, TxQueue, Wakeup};
+use ferronic::{Device, DeviceConfig, Error, Event, PushResult, ReadbackError, TxQueue, Wakeup};
 use support::{Function, OFFER, SoftCard, frame};
 
 const RING: u16 = 64;
@@ -202,16 +202,16 @@ fn register_that_does_not_keep_its_value_is_an_error() {
     let card = SoftCard::telling(OFFER, 1, 256);
     let (device, mut tx) = open(&card, Wakeup::Interrupt);
     card.model().stuck = Some(w::TX_MAX_AGE);
-    let cause = cause(device.set_completion(&mut tx, CompletionPolicy::DEFAULT));
-    assert!(matches!(
-        cause,
-        CompletionError::Readback {
-            register: "TX_MAX_AGE",
-            pair: 0,
-            written: 25_000,
-            found: 0
-        }
-    ));
+    let refused = device.set_completion(&mut tx, CompletionPolicy::DEFAULT);
+    let expected = ReadbackError {
+        register: "TX_MAX_AGE of pair 0".to_owned(),
+        written: 25_000,
+        found: 0,
+    };
+    assert!(
+        matches!(&refused, Err(Error::Readback(found)) if *found == expected),
+        "{refused:?}"
+    );
     assert_eq!(tx.completion(), None);
 }
 

@@ -222,8 +222,8 @@ fn settings_that_the_card_does_not_keep_are_errors() {
             low_water: 1,
             ..LroOptions::default()
         };
-        let found = why(open(&card, wish(LroRequest::Needed(options))));
-        assert!(matches!(found, LroError::Readback { .. }), "{found}");
+        let error = open(&card, wish(LroRequest::Needed(options))).err();
+        assert!(matches!(error, Some(Error::Readback(_))), "{error:?}");
     }
     // Not negotiated, or not there: only `off` is possible.
     let card = SoftCard::merging(MERGING, 1, 64);

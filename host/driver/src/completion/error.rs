@@ -42,18 +42,6 @@ pub enum CompletionError {
     /// A number of frames that cannot be.
     #[error("the completion policy counts {0} frames; give 1 to 32,767")]
     Count(u16),
-    /// The card did not keep what was written.
-    #[error("{register} of pair {pair} is {found:#x} after writing {written:#x}; reset the card")]
-    Readback {
-        /// Which register.
-        register: &'static str,
-        /// Of which queue pair.
-        pair: u16,
-        /// What it reads.
-        found: u32,
-        /// What was written.
-        written: u32,
-    },
     /// A sender that was closed, or of another port.
     #[error("there is no such sender on this queue; was it closed?")]
     NoSender,

@@ -8,6 +8,7 @@ use ferronic_spec::window as w;
 use super::CompletionError;
 use super::policy::Rules;
 use crate::error::Error;
+use crate::readback::{Clock, reach, write_back};
 use crate::virtio::transport::Registers;
 
 /// Longest time, in cycles, that the card takes.
@@ -43,28 +44,17 @@ impl TxInterrupts {
 pub(crate) struct TxEmpty {
     registers: Registers,
     pair: u16,
-    clock_hz: u64,
+    clock: Clock,
 }
 
 impl TxEmpty {
     /// `registers` are those of a window whose FEATURES promises them.
     pub fn new(registers: &Registers, pair: u16) -> Result<Self, Error> {
-        if registers.len() < w::TX_EMPTY_CAPS + 4 {
-            return Err(Error::Window(format!(
-                "it has {} bytes, too few for the ring-empty registers that FEATURES promises",
-                registers.len()
-            )));
-        }
-        let clock_hz = registers.read32(w::CLOCK_HZ)?;
-        if clock_hz == 0 {
-            return Err(Error::Window(
-                "CLOCK_HZ is 0, so times mean nothing; reset the card".into(),
-            ));
-        }
+        reach(registers, "ring-empty", w::TX_EMPTY_CAPS + 4)?;
         Ok(Self {
             registers: registers.clone(),
             pair,
-            clock_hz: clock_hz.into(),
+            clock: Clock::read(registers)?,
         })
     }
 
@@ -73,15 +63,11 @@ impl TxEmpty {
     }
 
     fn cycles(&self, what: &'static str, value: Duration, min: u32) -> Result<u32, Error> {
-        let cycles = (value.as_nanos() * u128::from(self.clock_hz)).div_ceil(1_000_000_000);
-        match u32::try_from(cycles) {
+        match u32::try_from(self.clock.cycles(value)) {
             Ok(cycles) if (min..=MAX_CYCLES).contains(&cycles) => Ok(cycles),
             _ => {
-                let longest = u64::from(MAX_CYCLES) * 1_000_000_000 / self.clock_hz;
-                let must = format!(
-                    "this card takes {min} cycles to {:?}",
-                    Duration::from_nanos(longest)
-                );
+                let longest = self.clock.time(MAX_CYCLES.into());
+                let must = format!("this card takes {min} cycles to {longest:?}");
                 Err(CompletionError::Time { what, value, must }.into())
             }
         }
@@ -106,17 +92,8 @@ impl TxEmpty {
             ("TX_MAX_AGE", w::TX_MAX_AGE, age),
             ("TX_MARKER", w::TX_MARKER, marker),
         ] {
-            self.registers.write32(self.at(offset), written)?;
-            let found = self.registers.read32(self.at(offset))?;
-            if found != written {
-                return Err(CompletionError::Readback {
-                    register,
-                    pair: self.pair,
-                    found,
-                    written,
-                }
-                .into());
-            }
+            let register = format!("{register} of pair {}", self.pair);
+            write_back(&self.registers, register, self.at(offset), written)?;
         }
         Ok(())
     }
