@@ -7,6 +7,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
+pub mod bench;
 mod captures;
 pub mod card;
 pub mod completion;

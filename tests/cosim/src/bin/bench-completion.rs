@@ -19,15 +19,14 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use ferronic::CompletionPolicy;
+use ferronic_cosim_tests::bench::{Output, exit};
 use ferronic_cosim_tests::completion::{Conditions, Cost, Order, Outcome, Workload, fairness};
-use ferronic_figures::Report;
 
 /// When the frames of a transmit queue are completed, by policy.
 #[derive(Parser)]
 struct Arguments {
-    /// A shorter measurement
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    output: Output,
     /// Only these policies
     #[arg(long, value_name = "NAME")]
     policy: Vec<CompletionPolicy>,
@@ -55,12 +54,6 @@ struct Arguments {
     /// Measurements at once; the figures do not depend on it
     #[arg(long, default_value_t = 1, value_name = "N")]
     jobs: usize,
-    /// Write the figures to this file as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Draw them to this file as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
     /// Count the cost of the host's work with this program, the driver's example `completion_cost`
     /// built with --release, instead of all else
     #[arg(long, value_name = "FILE")]
@@ -108,7 +101,7 @@ pub struct Row {
 }
 
 fn cases(arguments: &Arguments) -> Vec<Case> {
-    let quick = arguments.quick;
+    let quick = arguments.output.quick;
     let workloads = if quick {
         [
             Workload::Bulk(1 << 19),
@@ -214,28 +207,12 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     table::print(&rows);
     table::peer();
     bounds::print(&rows);
-    let report = Report {
-        command: "bench completion".to_owned(),
-        figures: table::figures(&rows),
-    };
-    if let Some(path) = &arguments.json {
-        report
-            .write(path)
-            .map_err(|e| format!("{}: {e}; choose a path that can be written", path.display()))?;
-    }
-    if let Some(path) = &arguments.plot {
+    let output = &arguments.output;
+    output.write("bench completion", table::figures(&rows), |path, _| {
         plot::all(path, &rows)
-            .map_err(|e| format!("{}: {e}; choose a path that can be written", path.display()))?;
-    }
-    Ok(())
+    })
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Arguments::parse()))
 }

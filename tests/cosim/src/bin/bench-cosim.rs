@@ -10,33 +10,26 @@ mod plot;
 mod tso;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
 use ferronic::queue::Wakeup;
 use ferronic::{DeviceConfig, PushResult};
+use ferronic_cosim_tests::bench::{Output, exit};
 use ferronic_cosim_tests::card::{Card, PATIENCE};
-use ferronic_figures::{Figure, Report};
+use ferronic_figures::Figure;
 use ferronic_sim::SimConfig;
 use ferronic_sim::root_complex::LinkStats;
 
 /// Cycles, TLPs and bytes per frame of the whole card, and the simulator's own speed.
 #[derive(Parser)]
 struct Arguments {
-    /// A shorter measurement
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    output: Output,
     /// Only frames that the card segments
     #[arg(long)]
     tso: bool,
-    /// Write the figures to this file as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Draw cycles per frame over frame size to this file as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -299,7 +292,7 @@ fn figure(case: Case, name: &str, value: f64, unit: &str) -> Figure {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let count = if arguments.quick { 300 } else { 2000 };
+    let count = if arguments.output.quick { 300 } else { 2000 };
     let mut figures = Vec::new();
     println!(
         "{:>6} {:>6} {:>7} {:>5} {:>4} {:>5} {:>9} {:>7} {:>6} {:>6} {:>8} {:>6} {:>6}",
@@ -319,7 +312,7 @@ fn main() -> ExitCode {
     );
     for &data_w in ferronic_sim::model::WIDTHS {
         if arguments.tso {
-            tso::measure(data_w, arguments.quick, &mut figures);
+            tso::measure(data_w, arguments.output.quick, &mut figures);
             continue;
         }
         let mut cases = Vec::new();
@@ -334,7 +327,7 @@ fn main() -> ExitCode {
         };
         for direction in [Direction::Rx, Direction::Tx, Direction::Both] {
             for frame in [64, 256, 1514, 9014] {
-                if !arguments.quick || frame == 64 || frame == 1514 {
+                if !arguments.output.quick || frame == 64 || frame == 1514 {
                     cases.push(Case {
                         frame,
                         direction,
@@ -398,7 +391,7 @@ fn main() -> ExitCode {
             ));
             figures.push(figure(case, "sim_khz", got.khz, "kHz"));
         }
-        tso::measure(data_w, arguments.quick, &mut figures);
+        tso::measure(data_w, arguments.output.quick, &mut figures);
         let idle = idle_second_ms(base);
         println!("{data_w:>6} idle_second_ms = {idle:.3} (limit 10)");
         figures.push(Figure::new("idle_second_ms", idle, "ms").with("data_w", data_w));
@@ -413,27 +406,6 @@ fn main() -> ExitCode {
             }
         }
     }
-    let report = Report {
-        command: "bench cosim".to_owned(),
-        figures,
-    };
-    if let Some(path) = &arguments.json
-        && let Err(e) = report.write(path)
-    {
-        eprintln!(
-            "error: {}: {e}; choose a path that can be written",
-            path.display()
-        );
-        return ExitCode::FAILURE;
-    }
-    if let Some(path) = &arguments.plot
-        && let Err(e) = plot::cycles_per_frame(path, &report)
-    {
-        eprintln!(
-            "error: {}: {e}; choose a path that can be written",
-            path.display()
-        );
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+    let output = &arguments.output;
+    exit(output.write("bench cosim", figures, plot::cycles_per_frame))
 }

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use count::Counter;
+use ferronic_cosim_tests::bench::{Output, exit};
 use ferronic_cosim_tests::{Capture, captures};
 use ferronic_figures::{Figure, Report};
 use streams::Stream;
@@ -29,21 +30,14 @@ use streams::Stream;
 /// Received TCP with segments merged by nobody, the card, the driver, and both.
 #[derive(Parser)]
 struct Arguments {
-    /// A shorter measurement
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    output: Output,
     /// Only 64 flows at once, on a card that merges as many
     #[arg(long)]
     many: bool,
     /// Only streams whose name contains this, and none of the other measurements
     #[arg(long, value_name = "NAME")]
     stream: Option<String>,
-    /// Write the figures to this file as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Draw instructions over who merges to this file as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
     /// The driver's example `receive_cost`, built with --release
     #[arg(long, value_name = "FILE")]
     receiver: Option<PathBuf>,
@@ -86,24 +80,12 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         figures = earlier.figures;
     }
     if arguments.many {
-        bounds::many(arguments.quick, &mut figures)?;
+        bounds::many(arguments.output.quick, &mut figures)?;
     } else {
         all(arguments, &mut figures)?;
     }
-    let report = Report {
-        command: "bench lro".to_owned(),
-        figures,
-    };
-    if let Some(path) = &arguments.json {
-        report
-            .write(path)
-            .map_err(|e| format!("{}: {e}; choose a path that can be written", path.display()))?;
-    }
-    if let Some(path) = &arguments.plot {
-        plot::instructions(path, &report)
-            .map_err(|e| format!("{}: {e}; choose a path that can be written", path.display()))?;
-    }
-    Ok(())
+    let output = &arguments.output;
+    output.write("bench lro", figures, plot::instructions)
 }
 
 fn all(arguments: &Arguments, figures: &mut Vec<Figure>) -> Result<(), Box<dyn std::error::Error>> {
@@ -118,7 +100,7 @@ fn all(arguments: &Arguments, figures: &mut Vec<Figure>) -> Result<(), Box<dyn s
     let captures = captures()?;
     table::conditions();
     let mut rows = Vec::new();
-    for stream in streams(&captures, arguments.quick) {
+    for stream in streams(&captures, arguments.output.quick) {
         let only = arguments.stream.as_ref();
         if only.is_some_and(|name| !stream.name.contains(name)) {
             continue;
@@ -134,17 +116,11 @@ fn all(arguments: &Arguments, figures: &mut Vec<Figure>) -> Result<(), Box<dyn s
         return Ok(());
     }
     bounds::captured(&captures, figures)?;
-    bounds::bulk(arguments.quick, figures)?;
-    bounds::cycles(arguments.quick, figures);
+    bounds::bulk(arguments.output.quick, figures)?;
+    bounds::cycles(arguments.output.quick, figures);
     Ok(())
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Arguments::parse()))
 }

@@ -3,50 +3,39 @@
 use std::path::Path;
 
 use ferronic::CompletionPolicy;
+use ferronic_cosim_tests::bench::plot::{Area, Drawn, Style, bars, legend};
 use ferronic_cosim_tests::completion::{Order, Outcome};
-use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::{Case, Row};
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Done = Result<(), Box<dyn std::error::Error>>;
+/// Size of captions.
+const LETTERS: u32 = 16;
 
-fn color(policy: CompletionPolicy) -> RGBColor {
-    let at = CompletionPolicy::ALL
-        .iter()
-        .position(|p| p.name() == policy.name());
-    let (r, g, b) = Palette99::COLORS[at.unwrap_or(0)];
-    RGBColor(r, g, b)
+/// The place of a policy among all, whatever its settings.
+fn number(policy: CompletionPolicy) -> usize {
+    let mut all = CompletionPolicy::ALL.iter();
+    all.position(|p| p.name() == policy.name()).unwrap_or(0)
 }
 
 /// Draws all to an SVG file.
-pub fn all(path: &Path, rows: &[Row]) -> Done {
+pub fn all(path: &Path, rows: &[Row]) -> Drawn {
     let root = SVGBackend::new(path, (1200, 1500)).into_drawing_area();
     root.fill(&WHITE)?;
     let areas = root.split_evenly((5, 2));
-    let workloads = ["bulk", "ping", "ping-preload"];
-    let groups: Vec<(&str, Vec<(CompletionPolicy, &Outcome)>)> = workloads
-        .into_iter()
-        .map(|name| {
-            let of_name = rows.iter().filter(|row| row.case.name() == name);
-            let found = of_name.filter_map(|row| Some((row.policy, row.outcome.as_ref().ok()?)));
-            (name, found.collect())
-        })
-        .collect();
-    bars(&areas[0], "interrupts a packet", &groups, |o| {
+    by_workload(&areas[0], "interrupts a packet", rows, |o| {
         o.interrupts_per_packet()
     })?;
-    bars(
+    by_workload(
         &areas[1],
         "longest completion delay, log10 of us",
-        &groups,
+        rows,
         |o| o.delay.max.max(1.0).log10(),
     )?;
-    bars(&areas[2], "simulated time, log10 of us", &groups, |o| {
+    by_workload(&areas[2], "simulated time, log10 of us", rows, |o| {
         o.simulated_us.max(1.0).log10()
     })?;
-    bars(&areas[3], "cycles of the host a packet", &groups, |o| {
+    by_workload(&areas[3], "cycles of the host a packet", rows, |o| {
         o.host_cycles as f64 / o.packets.max(1) as f64
     })?;
     for (order, areas) in [
@@ -80,48 +69,29 @@ pub fn all(path: &Path, rows: &[Row]) -> Done {
     Ok(())
 }
 
-fn bars(
+/// Bars of a value by workload.
+fn by_workload(
     area: &Area<'_>,
     caption: &str,
-    groups: &[(&str, Vec<(CompletionPolicy, &Outcome)>)],
+    rows: &[Row],
     value: impl Fn(&Outcome) -> f64,
-) -> Done {
-    let values = groups.iter().flat_map(|(_, bars)| bars.iter());
-    let most = values.map(|(_, o)| value(o)).fold(1e-3, f64::max);
-    let mut chart = ChartBuilder::on(area)
-        .caption(caption, ("sans-serif", 16))
-        .margin(8)
-        .x_label_area_size(24)
-        .y_label_area_size(48)
-        .build_cartesian_2d(0.0..groups.len() as f64, 0.0..most * 1.5)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_labels(2 * groups.len() + 1)
-        .x_label_formatter(&|x: &f64| {
-            let middle = (x.fract() - 0.5).abs() < 0.1;
-            let name = groups.get(*x as usize).filter(|_| middle);
-            name.map_or(String::new(), |(name, _)| (*name).to_owned())
-        })
-        .draw()?;
-    for (at, policy) in CompletionPolicy::ALL.into_iter().enumerate() {
-        let style = color(policy).filled();
-        let all = groups.iter().enumerate().filter_map(|(group, (_, bars))| {
-            let (_, outcome) = bars
-                .iter()
-                .find(|(other, _)| other.name() == policy.name())?;
-            let left = group as f64 + 0.1 + 0.1 * at as f64;
-            Some(Rectangle::new(
-                [(left, 0.0), (left + 0.09, value(outcome))],
-                style,
-            ))
+) -> Drawn {
+    let groups = ["bulk", "ping", "ping-preload"].map(|name| {
+        let of_name = rows.iter().filter(|row| row.case.name() == name);
+        let bars = of_name.filter_map(|row| {
+            let outcome = row.outcome.as_ref().ok()?;
+            Some((number(row.policy), value(outcome)))
         });
-        chart
-            .draw_series(all)?
-            .label(policy.name())
-            .legend(move |(x, y)| Rectangle::new([(x, y - 4), (x + 10, y + 4)], style));
-    }
-    legend(&mut chart)
+        (name.to_owned(), bars.collect())
+    });
+    let style = Style {
+        caption,
+        y: "",
+        letters: LETTERS,
+        room: 1.6,
+    };
+    let names = CompletionPolicy::ALL.map(|policy| policy.name());
+    bars(area, &style, &names, &groups)
 }
 
 fn lines(
@@ -130,7 +100,7 @@ fn lines(
     rows: &[Row],
     order: Order,
     value: impl Fn(&Outcome) -> f64,
-) -> Done {
+) -> Drawn {
     let points = |policy: Option<CompletionPolicy>| -> Vec<(f64, f64)> {
         let of_policy = rows
             .iter()
@@ -154,28 +124,11 @@ fn lines(
         .build_cartesian_2d(0.0..widest, 0.0..most * 1.4)?;
     chart.configure_mesh().draw()?;
     for policy in CompletionPolicy::ALL {
-        let color = color(policy);
+        let color = Palette99::pick(number(policy)).to_rgba();
         chart
             .draw_series(LineSeries::new(points(Some(policy)), color.stroke_width(2)))?
             .label(policy.name())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 10, y)], color));
     }
-    legend(&mut chart)
-}
-
-fn legend<'a>(
-    chart: &mut ChartContext<
-        'a,
-        SVGBackend<'a>,
-        Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
-    >,
-) -> Done {
-    chart
-        .configure_series_labels()
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK)
-        .label_font(("sans-serif", 10))
-        .position(SeriesLabelPosition::UpperRight)
-        .draw()?;
-    Ok(())
+    legend(&mut chart, SeriesLabelPosition::UpperRight, LETTERS * 3 / 4)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ferronic_cosim_tests::bench::plot::{Drawn, legend};
 use ferronic_figures::Report;
 use plotters::prelude::*;
 
@@ -35,7 +36,7 @@ fn lines(report: &Report) -> Lines {
 }
 
 /// Draws the figures of `report` to an SVG file.
-pub fn cycles_per_frame(path: &Path, report: &Report) -> Result<(), Box<dyn std::error::Error>> {
+pub fn cycles_per_frame(path: &Path, report: &Report) -> Drawn {
     let lines = lines(report);
     let root = SVGBackend::new(path, (800, 520)).into_drawing_area();
     root.fill(&WHITE)?;
@@ -75,12 +76,7 @@ pub fn cycles_per_frame(path: &Path, report: &Report) -> Result<(), Box<dyn std:
             .label(format!("limit at {width} bits"))
             .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], BLACK.mix(0.4)));
     }
-    chart
-        .configure_series_labels()
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK)
-        .position(SeriesLabelPosition::UpperLeft)
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperLeft, 12)?;
     root.present()?;
     Ok(())
 }
