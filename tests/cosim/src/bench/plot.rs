@@ -19,8 +19,8 @@ pub struct Style<'a> {
     pub y: &'a str,
     /// Size of the caption, in pixels.
     pub letters: u32,
-    /// Room above the highest value for the legend, as a factor.
-    pub room: f64,
+    /// A legend inside, which needs room above the highest value.
+    pub legend: bool,
 }
 
 /// Bars in groups: a group is a name and its bars, each the number of its series and a value.
@@ -40,10 +40,11 @@ pub fn bars(
         .margin(10)
         .x_label_area_size(32)
         .y_label_area_size(60)
-        .build_cartesian_2d(0.0..groups.len().max(1) as f64, 0.0..most * style.room)?;
+        .build_cartesian_2d(0.0..groups.len().max(1) as f64, 0.0..most * 1.1)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
         .x_labels(2 * groups.len() + 1)
         .x_label_formatter(&|x: &f64| {
             let middle = (x.fract() - 0.5).abs() < 0.1;
@@ -67,11 +68,11 @@ pub fn bars(
             .label(*name)
             .legend(move |(x, y)| Rectangle::new([(x, y - 4), (x + 10, y + 4)], fill));
     }
-    legend(
-        &mut chart,
-        SeriesLabelPosition::UpperRight,
-        style.letters * 3 / 4,
-    )
+    if style.legend {
+        let letters = style.letters * 3 / 4;
+        legend(&mut chart, SeriesLabelPosition::UpperRight, letters)?;
+    }
+    Ok(())
 }
 
 /// Draws the legend of a chart whose series have labels.
@@ -94,5 +95,24 @@ where
         .label_font(("sans-serif", letters))
         .position(position)
         .draw()?;
+    Ok(())
+}
+
+/// Draws the names and colours of all series in a line, for charts that have no legend of their own.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn key(area: &Area<'_>, series: &[&str], letters: u32) -> Drawn {
+    let (width, height) = area.dim_in_pixel();
+    let step = width as i32 / series.len().max(1) as i32;
+    let middle = height as i32 / 2;
+    for (at, name) in series.iter().enumerate() {
+        let left = at as i32 * step + 12;
+        let fill = Palette99::pick(at).filled();
+        let bar = [(left, middle - 5), (left + 12, middle + 5)];
+        area.draw(&Rectangle::new(bar, fill))?;
+        let place = (left + 16, middle - letters as i32 / 2);
+        area.draw(&Text::new(*name, place, ("sans-serif", letters)))?;
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ferronic::CompletionPolicy;
-use ferronic_cosim_tests::bench::plot::{Area, Drawn, Style, bars, legend};
+use ferronic_cosim_tests::bench::plot::{Area, Drawn, Style, bars, key};
 use ferronic_cosim_tests::completion::{Order, Outcome};
 use plotters::prelude::*;
 
@@ -22,7 +22,10 @@ fn number(policy: CompletionPolicy) -> usize {
 pub fn all(path: &Path, rows: &[Row]) -> Drawn {
     let root = SVGBackend::new(path, (1200, 1500)).into_drawing_area();
     root.fill(&WHITE)?;
-    let areas = root.split_evenly((5, 2));
+    let (top, rest) = root.split_vertically(40);
+    let names = CompletionPolicy::ALL.map(|policy| policy.name());
+    key(&top, &names, LETTERS * 7 / 8)?;
+    let areas = rest.split_evenly((5, 2));
     by_workload(&areas[0], "interrupts a packet", rows, |o| {
         o.interrupts_per_packet()
     })?;
@@ -88,7 +91,7 @@ fn by_workload(
         caption,
         y: "",
         letters: LETTERS,
-        room: 1.6,
+        legend: false,
     };
     let names = CompletionPolicy::ALL.map(|policy| policy.name());
     bars(area, &style, &names, &groups)
@@ -121,14 +124,14 @@ fn lines(
         .margin(8)
         .x_label_area_size(24)
         .y_label_area_size(48)
-        .build_cartesian_2d(0.0..widest, 0.0..most * 1.4)?;
-    chart.configure_mesh().draw()?;
+        .build_cartesian_2d(0.0..widest, 0.0..most * 1.1)?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .draw()?;
     for policy in CompletionPolicy::ALL {
         let color = Palette99::pick(number(policy)).to_rgba();
-        chart
-            .draw_series(LineSeries::new(points(Some(policy)), color.stroke_width(2)))?
-            .label(policy.name())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 10, y)], color));
+        chart.draw_series(LineSeries::new(points(Some(policy)), color.stroke_width(2)))?;
     }
-    legend(&mut chart, SeriesLabelPosition::UpperRight, LETTERS * 3 / 4)
+    Ok(())
 }

@@ -49,7 +49,7 @@ pub fn instructions(path: &Path, report: &Report) -> Drawn {
         caption: "instructions a KB of payload: driver, GRO and smoltcp",
         y: "instructions",
         letters: 20,
-        room: 1.1,
+        legend: true,
     };
     bars(
         &root,
