@@ -49,7 +49,7 @@ module rx_writer_fv
   input logic        op_valid_i,
   input lro_kind_e   op_kind_i,
   input logic        op_q_i,
-  input logic        op_other_i,      // steered again, it comes to the second queue
+  input logic        both_i,          // both queues are in use; else what waits comes to the first
   input logic        op_alone_i,
   input logic        op_last_i,
   input logic        op_push_i,
@@ -100,7 +100,6 @@ module rx_writer_fv
     op         = '0;
     op.kind    = op_kind_i;
     op.len     = 14'(op_len_i);
-    op.mix     = {op_other_i, 7'd0};
     op.q       = {5'd0, op_q_i, 1'b0};
     op.alone   = op_alone_i;
     op.last    = op_last_i;
@@ -119,7 +118,7 @@ module rx_writer_fv
     .pause_i,
     .idle_o             (idle),
     .stalled_o          (),
-    .pairs_in_use_i     (7'd2),
+    .pairs_in_use_i     (both_i ? 7'd2 : 7'd1),
     .mrg_rxbuf_i        (mrg_i),
     .driver_ok_i,
     .lossless_i,

@@ -11,6 +11,7 @@ module regs_rx
   import ferronic_window_pkg::*;
 #(
   parameter bit Steering = 1'b1,
+  parameter bit HashReport = 1'b0,  // headers with the hash: the data path has none of it yet
   parameter bit Filters = 1'b1
 ) (
   input  logic          clk_i,
@@ -95,7 +96,9 @@ module regs_rx
           hash_q  <= value[0];
           steer_q <= value[1];
         end
-        if (at(FwHashReportOffset) && value[31:1] == '0 && !driver_ok_i) report_q <= value[0];
+        if (HashReport && at(FwHashReportOffset) && value[31:1] == '0 && !driver_ok_i) begin
+          report_q <= value[0];
+        end
         if (at(FwRxFollowOffset) && value[31:14] == '0 && value[7:1] == '0 && period_ok) begin
           follow_q <= value[0];
           period_q <= period;

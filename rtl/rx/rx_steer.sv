@@ -14,7 +14,9 @@
 // are visited, in cycles in which no frame is looked up.
 //
 // A frame takes four cycles, and the next may be taken when it leaves. A visit of all flows takes
-// three cycles each, or more beside frames; so long no flow is known after a function reset.
+// three cycles each, or more beside frames. After a function reset, or when flows are not to be
+// followed any more, all are forgotten at once; it takes a cycle each until the first is known
+// again.
 `include "ferronic_assert.svh"
 module rx_steer
   import ferronic_pkg::*;
@@ -120,8 +122,10 @@ module rx_steer
     logic [6:0] table_row_q;
     pair_t    table_d_q;
     wire      learns = flow_i.valid && cfg_i.follow && !cfg_i.steer && !clear_q;
-    wire      visit_read = visit_q && (at_q == 2'd0) && !load && !learn_q && !table_q;
-    wire      visit_write = visit_q && (at_q == 2'd2) && !load && !learn_q && !table_q;
+    logic     follow_q;
+    wire      forget = fn_rst_i || (follow_q && !cfg_i.follow);
+    wire      visit_read = visit_q && (at_q == 2'd0) && !load && !learn_q && !table_q && !clear_q;
+    wire      visit_write = visit_q && (at_q == 2'd2 || clear_q) && !load && !learn_q && !table_q;
     wire      ends = (visit_at_q == '1) && visit_write;
 
     assign re    = load || visit_read;
@@ -131,7 +135,7 @@ module rx_steer
     assign we    = !re && (learn_q || table_q || visit_write);
     always_comb begin
       waddr = AddrW'(visit_at_q);
-      wd    = visit_d_q;
+      wd    = clear_q ? '0 : visit_d_q;
       if (table_q) begin
         waddr   = entry(table_bank_q, table_row_q);
         wd.pair = table_d_q;
@@ -163,9 +167,9 @@ module rx_steer
             visit_q <= again_q;
             again_q <= 1'b0;
             clear_q <= 1'b0;
-            any_q   <= some_q || learns || (visit_d_q.age != '0);
+            any_q   <= !clear_q && (some_q || learns || (visit_d_q.age != '0));
             some_q  <= 1'b0;
-          end else if (visit_write && visit_d_q.age != '0) begin
+          end else if (visit_write && visit_d_q.age != '0 && !clear_q) begin
             some_q <= 1'b1;
           end
         end
@@ -177,9 +181,10 @@ module rx_steer
           visit_q <= 1'b1;
           again_q <= visit_q && !ends;
         end
-        // All are forgotten.
-        if (fn_rst_i || !cfg_i.follow) begin
+        if (forget) begin
           learn_q <= 1'b0;
+          at_q    <= '0;
+          some_q  <= 1'b0;
           if (any_q || visit_q) begin
             visit_q <= 1'b1;
             clear_q <= 1'b1;
@@ -189,11 +194,13 @@ module rx_steer
       end
     end
     always_ff @(posedge clk_i) begin
-      if (visit_write || !visit_q) visit_at_q <= visit_q ? visit_at_q + 1'b1 : '0;
+      follow_q <= cfg_i.follow;
+      if (forget || !visit_q) visit_at_q <= '0;
+      else if (visit_write) visit_at_q <= visit_at_q + 1'b1;
       // Nothing is decided of a flow that is sent to meanwhile.
       if (at_q == 2'd1) begin
         visit_d_q     <= rd;
-        visit_d_q.age <= (clear_q || rd.age == '0) ? '0 : rd.age - 2'd1;
+        visit_d_q.age <= (rd.age == '0) ? '0 : rd.age - 2'd1;
       end
       if (learns) begin
         learn_d_q  <= '{age: 2'd3, tag: tag(flow_i.addr_hash, flow_i.port_hash),

@@ -404,8 +404,8 @@ pub const RSS_APPLY_HASH: Field = Field { lsb: 0, width: 1 };
 pub const RSS_APPLY_STEER: Field = Field { lsb: 1, width: 1 };
 
 /// Headers of 20 bytes in both directions, with hash_value and hash_report (virtio 1.2, "Hash
-/// reporting for incoming packets"). A write after DRIVER_OK is ignored. Reset, FLR and virtio
-/// reset restore 0.
+/// reporting for incoming packets"). A write after DRIVER_OK is ignored, and every write on a card
+/// that cannot: this one cannot yet. Reset, FLR and virtio reset restore 0.
 pub const HASH_REPORT: u64 = 0x214;
 /// Field of [`HASH_REPORT`]. 1: headers have 20 bytes; hash_report is 0 for frames without a hash.
 pub const HASH_REPORT_ENABLE: Field = Field { lsb: 0, width: 1 };

@@ -330,7 +330,8 @@ fn flows_age_and_a_reset_forgets_them() {
                 bench.pair(plain(flow), rng)? == at_first,
                 "known after a reset"
             );
-            bench.run(rng.pick(&[1000, 2000]))?;
+            // Nothing of it comes back when all have been visited.
+            bench.run(rng.pick(&[300, 1000, 2000]))?;
             ensure!(
                 bench.pair(plain(flow), rng)? == at_first,
                 "known after a reset"
