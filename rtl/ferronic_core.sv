@@ -251,7 +251,7 @@ module ferronic_core
   filter_cfg_t  filter;
   filter_write_t filter_write;
   tx_flow_t     tx_flow;
-  logic         hash_report, flow_armed;
+  logic         flow_armed;
   logic [31:0]  flow_left;
 
   virtio_engine #(
@@ -346,7 +346,6 @@ module ferronic_core
     .lro_event_i       (lro_event),
     .steer_o           (steer),
     .steer_write_o     (steer_write),
-    .hash_report_o     (hash_report),
     .filter_o          (filter),
     .filter_write_o    (filter_write),
     .broken_o          (broken),
@@ -503,5 +502,5 @@ module ferronic_core
   // Commits name the queue of the last request, which the walker knows.
   logic unused;
   assign unused = ^{rxb_commit_q, rxb_rewind_q, txb_commit_q, d3hot, bus_master, ev_irq, irq_event,
-                    irq_q, hash_report, rx_other, tx_read, tx_other};
+                    irq_q, rx_other, tx_read, tx_other};
 endmodule

@@ -9,7 +9,9 @@
 // closed keeps its tag and its copy of headers until another flow needs it.
 //
 // While one frame is walked over, the next is looked up. A frame takes as long as its walk and one
-// cycle. An operation is decided by what is open in the cycle in which the writer takes it.
+// cycle; with a mark for low water two or three more behind the writer, so that buffers are counted
+// when the frame before has taken its own. An operation is decided by what is open in the cycle in
+// which the writer takes it.
 //
 // Invariants: tags of valid contexts differ; slots of contexts and the spare one are all different;
 // nothing is appended to a unit that is not open.

@@ -4,20 +4,19 @@
 //
 // Tables are not kept here: a write goes on to where it is used, in the cycle of its answer.
 // Accesses take three cycles. That RSS_APPLY and RX_FOLLOW wait for what is held is regs_lro's
-// doing. A function reset restores the settings; tables stay as they are and are out of use.
+// doing. HASH_REPORT reads 0: no header has a hash yet. A function reset restores the settings;
+// tables stay as they are and are out of use.
 `include "ferronic_assert.svh"
 module regs_rx
   import ferronic_pkg::*;
   import ferronic_window_pkg::*;
 #(
   parameter bit Steering = 1'b1,
-  parameter bit HashReport = 1'b0,  // headers with the hash: the data path has none of it yet
   parameter bit Filters = 1'b1
 ) (
   input  logic          clk_i,
   input  logic          rst_ni,
   input  logic          fn_rst_i,
-  input  logic          driver_ok_i,
 
   input  reg_req_t      req_i,
   output reg_rsp_t      rsp_o,
@@ -26,7 +25,6 @@ module regs_rx
 
   output steer_cfg_t    steer_o,
   output steer_write_t  steer_write_o,
-  output logic          hash_report_o,
   output filter_cfg_t   filter_o,
   output filter_write_t filter_write_o
 );
@@ -65,7 +63,7 @@ module regs_rx
     logic [5:0]  unclassified;
   } staged_t;
   staged_t     staged_q, used_q;
-  logic        hash_q, steer_q, bank_q, report_q, follow_q;
+  logic        hash_q, steer_q, bank_q, follow_q;
   logic [5:0]  period_q;
   filter_cfg_t filter_q;
 
@@ -82,7 +80,6 @@ module regs_rx
       used_q   <= '0;
       hash_q   <= 1'b0;
       steer_q  <= 1'b0;
-      report_q <= 1'b0;
       follow_q <= FwRxFollowReset[0];
       period_q <= FwRxFollowReset[FwRxFollowPeriodLsb +: 6];
       filter_q <= '{promiscuous: 1'b1, default: '0};
@@ -95,9 +92,6 @@ module regs_rx
           used_q  <= staged_q;
           hash_q  <= value[0];
           steer_q <= value[1];
-        end
-        if (HashReport && at(FwHashReportOffset) && value[31:1] == '0 && !driver_ok_i) begin
-          report_q <= value[0];
         end
         if (at(FwRxFollowOffset) && value[31:14] == '0 && value[7:1] == '0 && period_ok) begin
           follow_q <= value[0];
@@ -125,7 +119,6 @@ module regs_rx
     steer_o.follow       = follow_q && Steering;
     steer_o.period       = period_q;
   end
-  assign hash_report_o = report_q;
   assign filter_o      = filter_q;
 
   // ---------------------------------------------------------------- tables
@@ -157,7 +150,6 @@ module regs_rx
       if (at(FwRssTableBitsOffset))    rdata[2:0] = staged_q.bits;
       if (at(FwRssUnclassifiedOffset)) rdata[5:0] = staged_q.unclassified;
       if (at(FwRssApplyOffset))        rdata[1:0] = {steer_q, hash_q};
-      if (at(FwHashReportOffset))      rdata[0] = report_q;
       if (at(FwRxFollowOffset))        rdata[13:0] = {period_q, 7'd0, follow_q};
     end
     if (singles && Filters) begin

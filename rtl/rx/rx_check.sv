@@ -9,8 +9,9 @@
 // passes; a frame takes at most 24 cycles behind those before it. `ready_o` is low while all are
 // taken; a frame must not begin then.
 //
-// With Rss a result waits for the hash of receive-side scaling (rx_hash): at 64 bits it takes 16
-// bits of addresses and ports a cycle, wider 64. `ready_o` is low while many frames wait for it.
+// With Rss a result waits for the hash of receive-side scaling (rx_hash), a cycle at least: at 64
+// bits it takes 16 bits of addresses and ports a cycle, wider 64. `ready_o` is low while many
+// frames wait for it.
 `include "ferronic_assert.svh"
 module rx_check
   import ferronic_pkg::*;

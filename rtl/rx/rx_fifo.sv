@@ -9,6 +9,8 @@
 // of the frame when the wire is quiet; one more for a frame whose sums are found right, to say so
 // in its header. Latency: from the result of rx_check three cycles to `frame_valid_o`.
 //
+// The last beat of a frame waits for rx_filter, which may drop the frame.
+//
 // Frames leave by `frame_*` in the order of arrival; the slot stays until `release_*`, in the same
 // order. `patch_*` sets num_buffers of a frame that left and was not released.
 //

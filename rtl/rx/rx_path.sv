@@ -234,7 +234,7 @@ module rx_path
     assign unused_filter = ^{filter_i, filter_write_i, offer, offer_first};
   end
 
-  // The queue of a frame without LRO depends on one hash alone.
+  // The whole hash is for headers, which do not have it yet.
   logic [31:0]  hash;
   hash_report_e report;
   rx_check #(

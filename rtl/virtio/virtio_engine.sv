@@ -130,7 +130,6 @@ module virtio_engine
   input  lro_event_t       lro_event_i,
   output steer_cfg_t       steer_o,
   output steer_write_t     steer_write_o,
-  output logic             hash_report_o,
   output filter_cfg_t      filter_o,
   output filter_write_t    filter_write_o,
   output logic             broken_o,       // pulse: DEVICE_NEEDS_RESET was set
@@ -293,12 +292,11 @@ module virtio_engine
 
   regs_rx #(.Steering(Steering), .Filters(Filters)) u_rx_regs (
     .clk_i, .rst_ni, .fn_rst_i,
-    .driver_ok_i   (driver_ok),
     .req_i         (rx_req),
     .rsp_o         (rx_rsp),
     .window_req_o  (window_req),
     .window_rsp_i  (window_rsp),
-    .steer_o, .steer_write_o, .hash_report_o, .filter_o, .filter_write_o
+    .steer_o, .steer_write_o, .filter_o, .filter_write_o
   );
 
   regs_window #(

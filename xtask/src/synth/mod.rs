@@ -55,6 +55,9 @@ pub struct Arguments {
     /// Leave ring-empty interrupts, max-age and markers of transmit queues out of the core
     #[arg(long, conflicts_with = "compare")]
     without_tx_empty: bool,
+    /// Leave steering and filters of received frames out of the core
+    #[arg(long, conflicts_with = "compare")]
+    without_steering: bool,
     /// Where placement begins: another seed is another placement
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u32,
@@ -88,6 +91,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result<(), Failure> {
         queues: arguments.queues,
         lro: !arguments.without_lro,
         tx_empty: !arguments.without_tx_empty,
+        steering: !arguments.without_steering,
     };
     let mut figures = Vec::new();
     if arguments.compare {
@@ -114,12 +118,13 @@ fn one(
     figures: &mut Vec<Figure>,
 ) -> Result<(), Failure> {
     eprintln!(
-        "synth: {TOP}, {} bits, {} queue pairs, {} LRO, {} ring-empty interrupts, for ECP5 \
-         (minutes; the first run of a tool compiles it)",
+        "synth: {TOP}, {} bits, {} queue pairs, {} LRO, {} ring-empty interrupts, {} steering, \
+         for ECP5 (minutes; the first run of a tool compiles it)",
         build.data_width,
         build.queues,
         with(build.lro),
-        with(build.tx_empty)
+        with(build.tx_empty),
+        with(build.steering)
     );
     let flat = build.flat()?;
     eprintln!("synth: each block by itself");
@@ -353,12 +358,19 @@ fn with(has: bool) -> &'static str {
 }
 
 /// What the core has, as figures name it.
-fn features(build: &Build<'_>) -> &'static str {
-    match (build.lro, build.tx_empty) {
-        (true, true) => "all",
-        (true, false) => "without-tx-empty",
-        (false, true) => "without-lro",
-        (false, false) => "without-lro-tx-empty",
+fn features(build: &Build<'_>) -> String {
+    let parts = [
+        (build.lro, "-lro"),
+        (build.tx_empty, "-tx-empty"),
+        (build.steering, "-steering"),
+    ];
+    let missing: String = (parts.iter().filter(|(has, _)| !has))
+        .map(|(_, name)| *name)
+        .collect();
+    if missing.is_empty() {
+        "all".to_owned()
+    } else {
+        format!("without{missing}")
     }
 }
 

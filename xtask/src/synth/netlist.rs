@@ -32,6 +32,8 @@ pub struct Build<'a> {
     pub lro: bool,
     /// Ring-empty interrupts, max-age and markers of transmit queues.
     pub tx_empty: bool,
+    /// Steering and filters of received frames.
+    pub steering: bool,
 }
 
 /// The core as one netlist.
@@ -64,7 +66,15 @@ impl Build<'_> {
         } else {
             "-without-tx-empty"
         };
-        format!("{what}-{}-{}{lro}{empty}", self.data_width, self.queues)
+        let steering = if self.steering {
+            ""
+        } else {
+            "-without-steering"
+        };
+        format!(
+            "{what}-{}-{}{lro}{empty}{steering}",
+            self.data_width, self.queues
+        )
     }
 
     /// The core as one flat netlist, without latch, second driver or black box.
@@ -166,10 +176,12 @@ impl Build<'_> {
             .iter()
             .map(|dir| format!("-I {dir} "))
             .collect();
+        let steering = u8::from(self.steering);
         // One thread and paths without `..`: the WebAssembly build knows neither.
         Ok(format!(
             "read_slang --threads 1 {options}-D SYNTHESIS {includes}--top {TOP} -G TimeSkip=0 \
-             -G DataW={} -G QueuePairs={} -G TxEmpty={} {}{}",
+             -G DataW={} -G QueuePairs={} -G TxEmpty={} -G Steering={steering} \
+             -G Filters={steering} {}{}",
             self.data_width,
             self.queues,
             u8::from(self.tx_empty),
