@@ -211,7 +211,8 @@ module rx_steer
       if (write_i.table_we) begin
         table_bank_q <= !cfg_i.bank;
         table_row_q  <= write_i.row;
-        table_d_q    <= pair_t'(write_i.data);
+        // A pair that the card does not have is never in use.
+        table_d_q    <= (7'(write_i.data[5:0]) < 7'(QueuePairs)) ? pair_t'(write_i.data) : '0;
       end
     end
 

@@ -531,7 +531,8 @@ impl Device {
     }
 
     /// Spreads received frames by a table from now on, or no longer. What the card holds for merging
-    /// is delivered first; frames that came before go where they would have gone.
+    /// is delivered first; frames that wait in the card go by the table, too, with the hash that they
+    /// were given when they came.
     ///
     /// # Errors
     /// [`Error::Rss`] for what the card cannot, or if a pair is named that is not in use: nothing is

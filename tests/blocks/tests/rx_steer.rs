@@ -166,7 +166,8 @@ fn by_table(pairs: u64, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
         let unclassified = rng.below(pairs + 3);
         let staged = 1 - bench.bank as usize;
         for row in 0..128 {
-            tables[staged][row as usize] = rng.below(pairs);
+            // Also pairs that the card does not have.
+            tables[staged][row as usize] = rng.below(if rng.chance(20) { 64 } else { pairs });
             bench.entry(row, tables[staged][row as usize])?;
         }
         bench.bank = staged as u64;
@@ -179,7 +180,7 @@ fn by_table(pairs: u64, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
             // Into the table that is staged: nothing of it is seen.
             if i % 3 == 0 {
                 let row = rng.below(128);
-                let pair = rng.below(pairs);
+                let pair = rng.below(64);
                 tables[1 - staged][row as usize] = pair;
                 bench.entry(row, pair)?;
             }
