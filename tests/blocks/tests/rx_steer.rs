@@ -163,11 +163,12 @@ fn by_table(pairs: u64, seed: u64, rng: &mut Rng) -> Result<(), Failure> {
     let mut tables = [[0; 128]; 2];
     for _ in 0..6 {
         let bits = rng.below(8);
-        let unclassified = rng.below(pairs + 3);
+        let unclassified = rng.below((pairs + 3).min(64));
         let staged = 1 - bench.bank as usize;
         for row in 0..128 {
             // Also pairs that the card does not have.
-            tables[staged][row as usize] = rng.below(if rng.chance(20) { 64 } else { pairs });
+            let most = rng.pick(&[pairs, pairs, pairs, 64]);
+            tables[staged][row as usize] = rng.below(most);
             bench.entry(row, tables[staged][row as usize])?;
         }
         bench.bank = staged as u64;
