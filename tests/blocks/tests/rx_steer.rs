@@ -93,7 +93,7 @@ impl Bench {
         self.run(2)
     }
 
-    /// The pair of a frame, in at most so many cycles.
+    /// The pair of a frame, that is taken in half of the cycles.
     fn pair(&mut self, frame: Frame, rng: &mut Rng) -> Result<u64, Failure> {
         let mut verdict = layout("rx_verdict_t").pack(&[
             ("addr_hash", frame.flow.addresses.into()),
@@ -113,7 +113,7 @@ impl Bench {
         self.block.set("frame_i", whole);
         self.block.set("frame_ready_i", false);
         let mut offered = true;
-        for _ in 0..20 {
+        for _ in 0..80 {
             self.block.set("time_i", self.time);
             self.block.settle()?;
             let taken = offered && self.block.is("frame_ready_o");
@@ -138,7 +138,7 @@ impl Bench {
             }
         }
         Err(Failure::Contract(
-            "a frame was not steered in 20 cycles".into(),
+            "a frame was not steered in 80 cycles".into(),
         ))
     }
 }
